@@ -1,0 +1,120 @@
+//! Bounds: nothing that reaches a client is larger than the contract says.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// What stands for the part that was cut.
+pub const ELLIPSIS: &str = "...";
+
+/// At most `max` bytes of the text, cut at a character, the ellipsis counted in (W6).
+///
+/// ```
+/// use faultwire_contract::bound::cut;
+///
+/// assert_eq!(cut("short", 8), "short");
+/// assert_eq!(cut("ünïcödé", 8), "ünï...");
+/// ```
+#[must_use]
+pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let room = max.saturating_sub(ELLIPSIS.len());
+    let kept = &text[..text.floor_char_boundary(room)];
+    Cow::Owned(format!("{kept}{}", &ELLIPSIS[..ELLIPSIS.len().min(max)]))
+}
+
+/// The value with nothing deeper than `depth` and at most `bytes` of JSON. What does not fit is
+/// replaced by the ellipsis; what comes first is kept.
+#[must_use]
+pub fn json(value: Value, depth: usize, bytes: usize) -> Value {
+    let mut budget = Budget { left: bytes };
+    budget.take(value, depth)
+}
+
+struct Budget {
+    left: usize,
+}
+
+/// What an ellipsis costs, with its quotes and a comma.
+const MARK: usize = ELLIPSIS.len() + 3;
+
+impl Budget {
+    fn take(&mut self, value: Value, depth: usize) -> Value {
+        match value {
+            Value::String(s) => Value::String(self.text(s)),
+            Value::Array(_) | Value::Object(_) if depth == 0 => self.mark(),
+            Value::Array(items) => self.list(items, depth),
+            Value::Object(members) => self.object(members, depth),
+            scalar => {
+                let size = scalar.to_string().len() + 1;
+                if self.spend(size) { scalar } else { self.mark() }
+            }
+        }
+    }
+
+    fn list(&mut self, items: Vec<Value>, depth: usize) -> Value {
+        self.spend(2);
+        let mut kept = Vec::new();
+        for item in items {
+            if self.left <= 2 * MARK {
+                kept.push(self.mark());
+                break;
+            }
+            kept.push(self.take(item, depth - 1));
+        }
+        Value::Array(kept)
+    }
+
+    fn object(&mut self, members: Map<String, Value>, depth: usize) -> Value {
+        self.spend(2);
+        let mut kept = Map::new();
+        for (key, value) in members {
+            let lead = escaped_len(&key) + 4;
+            if self.left <= lead + 2 * MARK {
+                kept.insert(ELLIPSIS.to_owned(), self.mark());
+                break;
+            }
+            self.spend(lead);
+            let value = self.take(value, depth - 1);
+            kept.insert(key, value);
+        }
+        Value::Object(kept)
+    }
+
+    fn text(&mut self, s: String) -> String {
+        let size = escaped_len(&s) + 3;
+        if self.spend(size) {
+            return s;
+        }
+        let room = self.left.saturating_sub(3);
+        let mut end = s.floor_char_boundary(room.saturating_sub(ELLIPSIS.len()));
+        while escaped_len(&s[..end]) + ELLIPSIS.len() > room && end > 0 {
+            end = s.floor_char_boundary(end / 2);
+        }
+        self.left = 0;
+        format!("{}{ELLIPSIS}", &s[..end])
+    }
+
+    fn mark(&mut self) -> Value {
+        self.spend(MARK);
+        Value::String(ELLIPSIS.to_owned())
+    }
+
+    fn spend(&mut self, size: usize) -> bool {
+        let fits = size <= self.left;
+        self.left = self.left.saturating_sub(if fits { size } else { 0 });
+        fits
+    }
+}
+
+/// The length of a string in JSON, without the quotes.
+fn escaped_len(text: &str) -> usize {
+    let extra = |b: u8| match b {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..=0x1f => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(extra).sum::<usize>()
+}

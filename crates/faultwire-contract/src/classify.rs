@@ -1,0 +1,133 @@
+//! Classification: from what a server sent to a success, or a failure with a code.
+//!
+//! A reply is peeked at once, without building it. Only what looks like a failure is taken
+//! apart: first as an envelope of the contract, then by a code that the contract knows, then by
+//! the contract's rules, then by the shared ones, and last by its shape alone.
+
+mod evidence;
+mod peek;
+pub(crate) mod rule;
+pub(crate) mod soft;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::condition::{Aspect, Condition};
+use crate::contract::{Contract, Profile, Surface};
+use crate::origin::Origin;
+use crate::report::Report;
+use evidence::Evidence;
+use peek::{Message, Peek};
+use rule::{Shape, Then};
+
+/// A reply that is a failure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What decided it.
+    pub rule: String,
+    /// What is known of it.
+    pub report: Report,
+    /// The profile, when the reply already is an envelope of the contract: it passes as it is.
+    pub envelope: Option<Profile>,
+}
+
+/// Says whether one line of a server is a failure, and which. Requests, notifications and
+/// successes are `None`.
+///
+/// ```
+/// let contract = faultwire_contract::builtin("owlclaw").unwrap();
+/// let line = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"fine"}]}}"#;
+/// assert!(faultwire_contract::classify(&contract, line).is_none());
+///
+/// let line = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Too many requests"}}"#;
+/// let failure = faultwire_contract::classify(&contract, line).unwrap();
+/// assert_eq!(failure.report.code, contract.code_for(faultwire_contract::Condition::RateLimited, None).id);
+/// ```
+#[must_use]
+pub fn classify(contract: &Contract, line: &[u8]) -> Option<Failure> {
+    let evidence = match peek::line(line) {
+        Message::Other => return None,
+        Message::Malformed(why) => return Some(malformed(contract, why)),
+        Message::Error(raw) => evidence::of_error(raw),
+        Message::Result(result) if result.is_error => evidence::of_result(&result, Shape::ToolError),
+        Message::Result(result) => soft_failure(&result)?,
+    };
+    Some(from_evidence(contract, evidence))
+}
+
+fn soft_failure(result: &Peek<'_>) -> Option<Evidence> {
+    soft::may_fail(result).then(|| evidence::of_result(result, Shape::SoftFailure)).filter(soft::fails)
+}
+
+fn malformed(contract: &Contract, why: &str) -> Failure {
+    let (condition, aspect) = (Condition::UpstreamProtocol, Some(Aspect::Malformed));
+    let mut report = observed(contract, condition, aspect);
+    report.message = Some(format!("The server sent no JSON-RPC message: {why}"));
+    Failure { rule: format!("malformed: {why}"), report, envelope: None }
+}
+
+fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
+    if let Some((report, profile)) = envelope(contract, &evidence) {
+        return Failure { rule: "envelope".to_owned(), report, envelope: Some(profile) };
+    }
+    let shape = evidence.shape.condition();
+    let (rule, condition, aspect, code) = match decide(contract, &evidence) {
+        Some((rule, Then::Code(code))) => (rule, shape, None, Some(&contract.codes[code])),
+        Some((rule, Then::Condition(condition, aspect))) => (rule, condition, aspect, None),
+        None => (evidence.shape.name(), shape, None, None),
+    };
+    let mut report = observed(contract, condition, aspect);
+    let row = code.unwrap_or_else(|| contract.code_for(condition, aspect));
+    report.code.clone_from(&row.id);
+    let delay = evidence.retry_after.filter(|_| row.default_retry().takes_delay());
+    report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+    report.message = Some(evidence.text).filter(|text| !text.is_empty());
+    Failure { rule: rule.to_owned(), report, envelope: None }
+}
+
+fn decide<'a>(contract: &'a Contract, evidence: &Evidence) -> Option<(&'a str, Then)> {
+    let known = evidence.codes.iter().find_map(|code| contract.index.get(code.as_str()));
+    if let Some(&code) = known {
+        return Some(("registered_code", Then::Code(code)));
+    }
+    let matching = contract.rules.iter().chain(rule::shared()).find(|r| r.when.matches(evidence));
+    matching.map(|rule| (rule.name.as_str(), rule.then))
+}
+
+/// The facts of a condition that a server reported. What is the caller's own fault stays so; all
+/// else is the server's.
+fn observed(contract: &Contract, condition: Condition, aspect: Option<Aspect>) -> Report {
+    let origin = match condition.origin() {
+        Origin::Client => Origin::Client,
+        _ => Origin::Upstream,
+    };
+    Report {
+        condition: Some(condition),
+        origin: Some(origin),
+        outcome: Some(rule::reported_outcome(condition)),
+        ..Report::new(&contract.code_for(condition, aspect).id)
+    }
+}
+
+fn envelope(contract: &Contract, evidence: &Evidence) -> Option<(Report, Profile)> {
+    evidence.bodies.iter().find_map(|body| {
+        contract.all_profiles().find_map(|profile| {
+            let read = contract.read(Surface::Mcp, profile, body.as_bytes()).ok()?;
+            Some((read, profile))
+        })
+    })
+}
+
+/// A delay that a failure names in its structured part: milliseconds, or seconds.
+fn delay_of(body: &Value) -> Option<Duration> {
+    const MS: [&str; 4] = ["retryAfterMs", "retry_after_ms", "afterMs", "retryInMs"];
+    const SECONDS: [&str; 4] = ["retryAfter", "retry_after", "retry-after", "Retry-After"];
+    let number = |key: &&str| {
+        let value = body.get(*key)?;
+        value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
+    };
+    let found = MS.iter().find_map(number).map(|ms| ms / 1000.0);
+    let seconds = found.or_else(|| SECONDS.iter().find_map(number))?;
+    (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
+}

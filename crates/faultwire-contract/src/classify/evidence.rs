@@ -1,0 +1,236 @@
+//! What a failing reply says about itself, taken apart once for all rules.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use regex::Regex;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::delay_of;
+use super::peek::Peek;
+use super::rule::Shape;
+
+/// Rules look at this much of a text: what a failure is about stands at its beginning.
+const LOOKED_AT: usize = 4096;
+
+/// The facts that rules can match.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    pub shape: Shape,
+    /// What the server said, in words.
+    pub text: String,
+    /// Codes by name, the most telling first.
+    pub codes: Vec<String>,
+    /// The JSON-RPC number.
+    pub rpc: Option<i64>,
+    /// An HTTP status in the structured part.
+    pub status: Option<i64>,
+    pub retry_after: Option<Duration>,
+    /// Texts that are JSON, as they came: an envelope may be among them.
+    pub bodies: Vec<String>,
+    /// The structured part.
+    pub body: Option<Value>,
+    /// Whether the text is all there is.
+    pub only_text: bool,
+    /// How many text blocks there were.
+    pub texts: usize,
+}
+
+impl Evidence {
+    /// The part of the text that rules look at.
+    pub(crate) fn words(&self) -> &str {
+        &self.text[..self.text.floor_char_boundary(LOOKED_AT)]
+    }
+}
+
+pub(super) fn of_error(raw: &RawValue) -> Evidence {
+    let error: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+    let (text, data) = match &error {
+        Value::Object(_) => (error.get("message").and_then(Value::as_str), error.get("data")),
+        Value::String(s) => (Some(s.as_str()), None),
+        _ => (None, None),
+    };
+    let mut evidence = Evidence::new(Shape::RpcError, text.unwrap_or_default().to_owned());
+    if let Some(data) = data.filter(|d| d.is_object()) {
+        evidence.bodies.push(data.to_string());
+        evidence.take_body(data);
+    }
+    let code = error.get("code");
+    evidence.rpc = code.and_then(Value::as_i64).or(evidence.rpc);
+    evidence.codes.extend(code.and_then(Value::as_str).map(str::to_owned));
+    evidence
+}
+
+pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
+    let texts: Vec<String> = result.texts.iter().map(|raw| unescape(raw.get())).collect();
+    let mut evidence = Evidence::new(shape, texts.join("\n"));
+    evidence.texts = texts.len();
+    let structured = result.structured.map(RawValue::get).filter(|raw| *raw != "null");
+    evidence.only_text = !result.other_blocks && structured.is_none_or(|raw| repeats(raw, &texts));
+    let structured = structured.map(str::to_owned);
+    for candidate in structured.into_iter().chain(texts) {
+        let looks_like_json = candidate.trim_start().starts_with(['{', '[']);
+        let Some(body) = looks_like_json.then(|| serde_json::from_str(&candidate).ok()).flatten() else {
+            continue;
+        };
+        if evidence.body.is_none() {
+            evidence.take_body(&body);
+        }
+        evidence.bodies.push(candidate);
+    }
+    if evidence.text.is_empty() {
+        evidence.text = evidence.bodies.first().cloned().unwrap_or_default();
+    }
+    evidence
+}
+
+/// Some SDKs repeat a text result as `{"result": text}`.
+fn repeats(structured: &str, texts: &[String]) -> bool {
+    let value: Value = serde_json::from_str(structured).unwrap_or(Value::Null);
+    let Some(object) = value.as_object() else { return false };
+    let [text] = texts else { return object.is_empty() };
+    object.is_empty()
+        || (object.len() == 1 && object.get("result").and_then(Value::as_str) == Some(text))
+        || serde_json::from_str::<Value>(text).is_ok_and(|t| t == value)
+}
+
+/// A JSON string's text. Lone surrogates, which no Rust string can hold, become replacement
+/// characters.
+fn unescape(raw: &str) -> String {
+    serde_json::from_str(raw).unwrap_or_else(|_| {
+        let bytes = serde_json::from_str::<serde_bytes_lossy::Lossy>(raw);
+        bytes.map(|b| b.0).unwrap_or_else(|_| raw.trim_matches('"').to_owned())
+    })
+}
+
+mod serde_bytes_lossy {
+    //! `serde_json` hands strings over as bytes, surrogates included, to those who ask for bytes.
+
+    use std::fmt;
+
+    pub(super) struct Lossy(pub String);
+
+    impl<'de> serde::Deserialize<'de> for Lossy {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_bytes(LossyVisitor)
+        }
+    }
+
+    struct LossyVisitor;
+
+    impl serde::de::Visitor<'_> for LossyVisitor {
+        type Value = Lossy;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Lossy, E> {
+            Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+        }
+    }
+}
+
+impl Evidence {
+    fn new(shape: Shape, text: String) -> Self {
+        let mut evidence = Self {
+            shape,
+            codes: Vec::new(),
+            rpc: None,
+            status: None,
+            retry_after: named_delay(&text),
+            bodies: Vec::new(),
+            body: None,
+            only_text: false,
+            texts: 0,
+            text,
+        };
+        // The TypeScript SDK puts the number of a protocol error into the text.
+        if let Some(found) = PREFIX.captures(evidence.words()) {
+            evidence.rpc = found["rpc"].parse().ok();
+        }
+        evidence.codes.extend(leading_code(&evidence.text));
+        evidence
+    }
+
+    /// The facts of the structured part, at its top or under `error`.
+    fn take_body(&mut self, body: &Value) {
+        let inner = body.get("error").filter(|e| e.is_object());
+        let parts = [Some(body), inner, body.get("data").filter(|d| d.is_object())];
+        for part in parts.into_iter().flatten() {
+            let names = ["code", "error_code", "errorCode", "type"];
+            let named = names.iter().filter_map(|k| part.get(*k)?.as_str());
+            self.codes.splice(0..0, named.map(str::to_owned));
+            self.status = self.status.or_else(|| status_of(part));
+            self.retry_after = delay_of(part).or(self.retry_after);
+        }
+        if let Some(said) = said(body) {
+            if self.text.is_empty() || self.text.trim_start().starts_with('{') {
+                self.text = said;
+            }
+        }
+        self.body = Some(body.clone());
+    }
+}
+
+/// The sentence of a structured failure.
+fn said(body: &Value) -> Option<String> {
+    const WORDS: [&str; 9] = [
+        "message", "human_message", "detail", "error_description", "error_message", "errorMessage",
+        "errmsg", "reason", "title",
+    ];
+    let inner = match body.get("error") {
+        Some(Value::String(s)) => return Some(s.clone()),
+        Some(inner @ Value::Object(_)) => Some(inner),
+        _ => None,
+    };
+    let of = |part: &Value| WORDS.iter().find_map(|k| part.get(*k)?.as_str().map(str::to_owned));
+    let first = || body.get("errors")?.get(0).and_then(|e| e.as_str().map(str::to_owned).or_else(|| of(e)));
+    inner.and_then(of).or_else(|| of(body)).or_else(first)
+}
+
+fn status_of(part: &Value) -> Option<i64> {
+    let number = |key: &&str| {
+        let value = part.get(*key)?;
+        value.as_i64().or_else(|| value.as_str()?.parse().ok())
+    };
+    let found = ["status", "statusCode", "status_code", "httpStatus", "code"].iter().find_map(number);
+    found.filter(|status| (400..=599).contains(status))
+}
+
+static PREFIX: LazyLock<Regex> = LazyLock::new(|| fixed(r"^\s*MCP error (?<rpc>-\d{5}):"));
+
+static LEADING_CODE: LazyLock<Regex> =
+    LazyLock::new(|| fixed(r"^\s*(?:Error: )?\[?(?<code>[A-Za-z][A-Za-z0-9_.]{2,63})\]?:\s"));
+
+static DELAY: LazyLock<Regex> = LazyLock::new(|| {
+    fixed(
+        r"(?i)\b(?:retry|try again|wait|reset)\w*(?:[ -](?:in|after|for))?[:\s]+(?:about )?(?<n>\d{1,6}(?:\.\d+)?)\s*(?<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b",
+    )
+});
+
+/// A pattern of this file.
+fn fixed(pattern: &str) -> Regex {
+    match Regex::new(pattern) {
+        Ok(regex) => regex,
+        Err(e) => unreachable!("a pattern of this file does not compile: {e}"),
+    }
+}
+
+/// `CODE: what happened`, as many servers write it.
+fn leading_code(text: &str) -> Option<String> {
+    Some(LEADING_CODE.captures(text)?["code"].to_owned())
+}
+
+fn named_delay(text: &str) -> Option<Duration> {
+    let words = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let found = DELAY.captures(words)?;
+    let number: f64 = found["n"].parse().ok()?;
+    let seconds = match found.name("unit").map_or("s", |u| u.as_str()).to_ascii_lowercase().as_str() {
+        unit if unit.starts_with("ms") || unit.starts_with("mil") => number / 1000.0,
+        unit if unit.starts_with('m') => number * 60.0,
+        _ => number,
+    };
+    (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
+}

@@ -1,0 +1,113 @@
+//! A rule: what it looks for in a failing reply, and where it leads.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::evidence::Evidence;
+use super::soft::Signs;
+use crate::condition::{Aspect, Condition};
+use crate::load::rule::shared_rules;
+use crate::origin::Outcome;
+
+/// One rule. The first that matches decides.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub name: String,
+    pub when: When,
+    pub then: Then,
+}
+
+/// What must be so, all of it.
+#[derive(Debug)]
+pub(crate) struct When {
+    pub shape: Option<Shape>,
+    pub text: Option<Regex>,
+    /// One of the codes by name.
+    pub code: Option<Regex>,
+    /// One of these JSON-RPC numbers; empty is any.
+    pub rpc: Vec<i64>,
+    /// One of these HTTP statuses; empty is any.
+    pub status: Vec<i64>,
+}
+
+/// Where a rule leads: a contract's rule to a code, a shared one to a condition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then {
+    Code(usize),
+    Condition(Condition, Option<Aspect>),
+}
+
+/// How a failure was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    RpcError,
+    ToolError,
+    SoftFailure,
+}
+
+impl Shape {
+    pub(crate) const ALL: [Self; 3] = [Self::RpcError, Self::ToolError, Self::SoftFailure];
+
+    /// The condition of a failure about which nothing else is known.
+    pub(crate) const fn condition(self) -> Condition {
+        match self {
+            Self::RpcError => Condition::RpcError,
+            Self::ToolError => Condition::ToolError,
+            Self::SoftFailure => Condition::SoftFailure,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.condition().name()
+    }
+}
+
+impl When {
+    pub(crate) fn matches(&self, evidence: &Evidence) -> bool {
+        self.shape.is_none_or(|shape| shape == evidence.shape)
+            && one_of(&self.rpc, evidence.rpc)
+            && one_of(&self.status, evidence.status)
+            && self.code.as_ref().is_none_or(|c| evidence.codes.iter().any(|code| c.is_match(code)))
+            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.words()))
+    }
+}
+
+fn one_of(wanted: &[i64], found: Option<i64>) -> bool {
+    wanted.is_empty() || found.is_some_and(|f| wanted.contains(&f))
+}
+
+/// The shared list, compiled when the first failure needs it.
+static SHARED: LazyLock<(Vec<Rule>, Signs)> = LazyLock::new(|| {
+    let text = include_str!("../../rules/classification.toml");
+    match shared_rules("rules/classification.toml", text) {
+        Ok(shared) => shared,
+        // The file is part of this build, and a test loads it.
+        Err(mistakes) => panic!("the shared rules do not load: {mistakes}"),
+    }
+});
+
+/// The shared rules.
+pub(super) fn shared() -> &'static [Rule] {
+    &SHARED.0
+}
+
+/// The signs of a soft failure.
+pub(super) fn signs() -> &'static Signs {
+    &SHARED.1
+}
+
+/// How far a call got when the server itself reported the condition: what it sent back can be
+/// taken as not run only where it never reached a tool.
+pub(super) fn reported_outcome(condition: Condition) -> Outcome {
+    match condition {
+        Condition::UnknownTool
+        | Condition::UnknownMethod
+        | Condition::InvalidArguments
+        | Condition::UnsupportedVersion
+        | Condition::VersionConflict
+        | Condition::NotReady => Outcome::NotSent,
+        Condition::ToolError | Condition::SoftFailure => Outcome::Executed,
+        _ => Outcome::MaybeExecuted,
+    }
+}

@@ -1,0 +1,64 @@
+//! A code: the name of a failure, and every fact about it in one row.
+
+use std::time::Duration;
+
+use crate::origin::Outcome;
+use crate::retry::RetryClass;
+
+/// One `[[code]]` row of a contract.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Code {
+    /// The stable name.
+    pub id: String,
+    /// The group it belongs to.
+    pub category: String,
+    /// The retry classes that a failure may have; the first is the default.
+    pub retry: Vec<RetryClass>,
+    /// The delay of the class `after` when the failure names none.
+    pub after: Option<Duration>,
+    /// The HTTP statuses that a failure may have; the first is the default.
+    pub status: Vec<u16>,
+    /// The alert level.
+    pub alert: String,
+    /// The canonical message.
+    pub message: String,
+    /// What the code means, for people.
+    pub meaning: String,
+    /// What the client should do.
+    pub action: String,
+    /// The contract version that brought it.
+    pub since: String,
+    /// The problem type URI (RFC 9457).
+    pub problem_type: Option<String>,
+    /// Where in MCP it shows, as the contract's document words it.
+    pub mcp: Option<String>,
+    /// Whether a failure keeps the data of what was done before it.
+    pub keeps_data: bool,
+    /// How far a call with this answer surely got, where the code alone tells.
+    pub outcome: Option<Outcome>,
+    /// Set when the code is no longer answered.
+    pub retired: Option<Retired>,
+}
+
+/// The end of a code's life. It is never removed and its name never reused (A3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// The contract version that retired it.
+    pub since: String,
+    /// The code that took its place.
+    pub successor: String,
+}
+
+impl Code {
+    /// The retry class when the failure chooses none.
+    #[must_use]
+    pub fn default_retry(&self) -> RetryClass {
+        self.retry.first().copied().unwrap_or(RetryClass::Never)
+    }
+
+    /// The HTTP status when the failure chooses none.
+    #[must_use]
+    pub fn default_status(&self) -> u16 {
+        self.status.first().copied().unwrap_or(500)
+    }
+}

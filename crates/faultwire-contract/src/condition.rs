@@ -1,0 +1,180 @@
+//! What a boundary can observe: a closed list that every contract maps to its own codes (A2).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::origin::{Origin, Outcome};
+
+/// One row makes the variant, its wire name, its docs and everything the boundary assumes of it.
+macro_rules! conditions {
+    ($( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, $origin:ident, $outcome:ident, $rpc:literal; )+) => {
+        /// Something a boundary saw go wrong, before any contract gave it a code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Condition {
+            $( $(#[doc = $doc])+ #[serde(rename = $name)] $variant, )+
+        }
+
+        impl Condition {
+            /// Every condition, in the order of the list.
+            pub const ALL: &'static [Self] = &[$( Self::$variant ),+];
+
+            /// The name in contract files and in the JSON form of a fault.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+
+            /// What the condition means, in one sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $( Self::$variant => concat!($($doc),+).trim_start(), )+ }
+            }
+
+            /// Whose failure it is when nothing says otherwise (A6).
+            #[must_use]
+            pub const fn origin(self) -> Origin {
+                match self { $( Self::$variant => Origin::$origin, )+ }
+            }
+
+            /// How far the call got when nothing says otherwise (A6).
+            #[must_use]
+            pub const fn outcome(self) -> Outcome {
+                match self { $( Self::$variant => Outcome::$outcome, )+ }
+            }
+
+            /// The JSON-RPC error number for answers that are no tool result.
+            #[must_use]
+            pub const fn rpc_code(self) -> i64 {
+                match self { $( Self::$variant => $rpc, )+ }
+            }
+        }
+    };
+}
+
+conditions! {
+    /// The tool is not in the server's list.
+    UnknownTool = "unknown_tool", Client, NotSent, -32602;
+    /// The server does not know the method.
+    UnknownMethod = "unknown_method", Client, NotSent, -32601;
+    /// The arguments do not fit the tool's input schema.
+    InvalidArguments = "invalid_arguments", Client, NotSent, -32602;
+    /// The caller did not say who it is, or could not prove it.
+    Unauthorized = "unauthorized", Policy, NotSent, -32600;
+    /// The caller is known and may not do this.
+    Forbidden = "forbidden", Policy, NotSent, -32600;
+    /// Too many calls in too short a time.
+    RateLimited = "rate_limited", Policy, NotSent, -32600;
+    /// The caller's budget for the period is used up.
+    BudgetExceeded = "budget_exceeded", Policy, NotSent, -32600;
+    /// The protocol version asked for is not served here.
+    UnsupportedVersion = "unsupported_version", Client, NotSent, -32022;
+    /// Header and body name different protocol versions.
+    VersionConflict = "version_conflict", Client, NotSent, -32020;
+    /// The server or session is not ready for calls yet.
+    NotReady = "not_ready", Policy, NotSent, -32600;
+    /// The session is locked.
+    Locked = "locked", Policy, NotSent, -32600;
+    /// No answer within the deadline.
+    Timeout = "timeout", Upstream, MaybeExecuted, -32603;
+    /// The caller took the call back.
+    Cancelled = "cancelled", Client, MaybeExecuted, -32603;
+    /// The server, or what it needs, could not be reached.
+    UpstreamUnreachable = "upstream_unreachable", Upstream, NotSent, -32603;
+    /// The server went away with the call open.
+    UpstreamCrashed = "upstream_crashed", Upstream, MaybeExecuted, -32603;
+    /// The server sent something that is no answer: malformed, oversize, wrong or duplicate id.
+    UpstreamProtocol = "upstream_protocol", Upstream, MaybeExecuted, -32603;
+    /// The tool said that it failed, and with no code that the contract knows.
+    ToolError = "tool_error", Upstream, Executed, -32603;
+    /// The server answered with a JSON-RPC error of no clearer meaning.
+    RpcError = "rpc_error", Upstream, MaybeExecuted, -32603;
+    /// A failure that was dressed as a success.
+    SoftFailure = "soft_failure", Upstream, Executed, -32603;
+    /// The tool's handler panicked.
+    Panic = "panic", Upstream, MaybeExecuted, -32603;
+    /// The audit record could not be written.
+    AuditFailed = "audit_failed", Gateway, MaybeExecuted, -32603;
+    /// The program could not start.
+    BootstrapFailed = "bootstrap_failed", Gateway, NotSent, -32603;
+    /// Anything else that went wrong on our side.
+    Internal = "internal", Gateway, MaybeExecuted, -32603;
+}
+
+impl Condition {
+    /// The finer cases that a contract may give codes of their own.
+    #[must_use]
+    pub const fn aspects(self) -> &'static [Aspect] {
+        match self {
+            Self::InvalidArguments => {
+                &[Aspect::Missing, Aspect::Type, Aspect::Value, Aspect::Format]
+            }
+            Self::UpstreamProtocol => {
+                &[Aspect::Malformed, Aspect::Oversize, Aspect::WrongId, Aspect::DuplicateId]
+            }
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Condition {
+    type Err = UnknownCondition;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|c| c.name() == name)
+            .ok_or_else(|| UnknownCondition(name.to_owned()))
+    }
+}
+
+/// A name that is no condition.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("there is no condition {0:?}")]
+pub struct UnknownCondition(String);
+
+/// A finer case of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aspect {
+    /// A required argument is absent.
+    Missing,
+    /// An argument has the wrong type.
+    Type,
+    /// An argument's value is not allowed.
+    Value,
+    /// An argument could not be parsed.
+    Format,
+    /// The bytes are no JSON-RPC message.
+    Malformed,
+    /// The message is larger than the limit.
+    Oversize,
+    /// The reply answers no open request.
+    WrongId,
+    /// The request was answered before.
+    DuplicateId,
+}
+
+impl Aspect {
+    /// The name in contract files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Type => "type",
+            Self::Value => "value",
+            Self::Format => "format",
+            Self::Malformed => "malformed",
+            Self::Oversize => "oversize",
+            Self::WrongId => "wrong_id",
+            Self::DuplicateId => "duplicate_id",
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Envelopes read back, and put on the MCP wire.
+
+use serde_json::value::RawValue;
+
+use crate::contract::{Contract, Profile, Surface};
+use crate::fault::Fault;
+use crate::fault::fill::Success;
+use crate::report::{Meta, Report};
+use crate::retry::RetryClass;
+use crate::template::read::Reading;
+
+/// The member of `_meta` that names the contract.
+pub const CONTRACT_META: &str = "dev.faultwire/contract";
+
+/// Why something is no envelope of the contract.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The shape is another.
+    #[error("no {surface} envelope of {contract}: {why}")]
+    Shape {
+        /// The contract.
+        contract: String,
+        /// The surface.
+        surface: &'static str,
+        /// What differs, and where.
+        why: String,
+    },
+    /// The code is not one of the contract's.
+    #[error("{contract} has no code {code:?}")]
+    UnknownCode {
+        /// The contract.
+        contract: String,
+        /// The code that was read.
+        code: String,
+        /// The category beside it: how a client may still treat it.
+        category: Option<String>,
+    },
+    /// The envelope says something about the code that the contract does not.
+    #[error("the envelope says that {code} has {fact}, and {contract} says otherwise")]
+    Contradiction {
+        /// The contract.
+        contract: String,
+        /// The code.
+        code: String,
+        /// What the envelope claims.
+        fact: String,
+    },
+}
+
+impl Contract {
+    /// Reads an envelope back to the failure that it tells of (A4). Strict: what is not exactly
+    /// an envelope of this contract is refused, and so is one that contradicts its own code.
+    pub fn read(&self, surface: Surface, profile: Profile, json: &[u8]) -> Result<Report, ReadError> {
+        let read = self.template(surface, profile).read(json);
+        let reading = read.map_err(|e| ReadError::Shape {
+            contract: self.name.clone(),
+            surface: surface.name(),
+            why: e.to_string(),
+        })?;
+        self.accept(reading)
+    }
+
+    /// Reads an envelope of any profile; the error is that of the default one.
+    pub fn read_any(&self, surface: Surface, json: &[u8]) -> Result<(Report, Profile), ReadError> {
+        let default = match self.read(surface, Profile::default(), json) {
+            Ok(report) => return Ok((report, Profile::default())),
+            Err(e) => e,
+        };
+        let mut others = self.all_profiles().skip(1);
+        let found = others.find_map(|p| Some((self.read(surface, p, json).ok()?, p)));
+        found.ok_or(default)
+    }
+
+    /// Compares what the envelope says about the code with what the contract says.
+    fn accept(&self, reading: Reading<'_>) -> Result<Report, ReadError> {
+        let Some(row) = self.code(&reading.report.code) else {
+            return Err(ReadError::UnknownCode {
+                contract: self.name.clone(),
+                category: reading.category.map(Into::into),
+                code: reading.report.code,
+            });
+        };
+        let contradiction = |fact: String| ReadError::Contradiction {
+            contract: self.name.clone(),
+            code: row.id.clone(),
+            fact,
+        };
+        let derived = [
+            ("the category", &reading.category, row.category.as_str()),
+            ("the alert level", &reading.alert, row.alert.as_str()),
+            ("the title", &reading.title, row.message.as_str()),
+            ("the action", &reading.action, row.action.as_str()),
+            ("the type", &reading.problem_type, row.problem_type.as_deref().unwrap_or_default()),
+        ];
+        for (what, claimed, fact) in derived {
+            if let Some(claimed) = claimed.as_deref().filter(|claimed| *claimed != fact) {
+                return Err(contradiction(format!("{what} {claimed:?}")));
+            }
+        }
+        let class = self.claimed_class(&row.retry, &reading).map_err(&contradiction)?;
+        let mut report = reading.report;
+        let seconds = reading.after_s.map(|s| s.saturating_mul(1000));
+        report.retry_after_ms = report.retry_after_ms.or(seconds);
+        if report.retry_after_ms.is_some() && !class.takes_delay() {
+            return Err(contradiction("a delay".to_owned()));
+        }
+        report.retry = Some(class);
+        if let Some(status) = report.status.filter(|s| !row.status.contains(s)) {
+            return Err(contradiction(format!("the status {status}")));
+        }
+        report.status = report.status.filter(|s| *s != row.default_status());
+        Ok(report)
+    }
+
+    /// The class that the envelope speaks of, among those that the row lists.
+    fn claimed_class(&self, listed: &[RetryClass], reading: &Reading<'_>) -> Result<RetryClass, String> {
+        if let Some(kind) = reading.retry_kind.as_deref() {
+            let class = self.retry.class(kind).filter(|class| listed.contains(class));
+            return class.ok_or_else(|| format!("the retry kind {kind:?}"));
+        }
+        let delayed = reading.after_s.is_some() || reading.report.retry_after_ms.is_some();
+        let fits = |class: &RetryClass| {
+            reading.retryable.is_none_or(|r| r == class.is_retryable()) && (!delayed || class.takes_delay())
+        };
+        let claim = || match reading.retryable {
+            Some(retryable) => format!("retryable {retryable}"),
+            None => "a delay".to_owned(),
+        };
+        listed.iter().copied().find(fits).ok_or_else(claim)
+    }
+
+    /// Wraps a success, for contracts that do (T1). `None` leaves the success alone.
+    #[must_use]
+    pub fn success(&self, profile: Profile, data: &RawValue, meta: &Meta) -> Option<Vec<u8>> {
+        let template = &self.success.as_ref()?[profile.0];
+        let mut out = Vec::with_capacity(data.get().len() + 128);
+        template.write(&Success { data, meta }, &mut out);
+        Some(out)
+    }
+}
+
+/// How an envelope is put into a `CallToolResult`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResultOptions {
+    /// The tool declares an `outputSchema`: no `structuredContent` then, since clients check it.
+    pub has_output_schema: bool,
+    /// The modern era has `resultType`.
+    pub modern: bool,
+}
+
+impl Fault {
+    /// The whole MCP result: the envelope as text and as structured content, `isError` true, so
+    /// that a plain client sees the failure too (T7, W8).
+    #[must_use]
+    pub fn call_tool_result(&self, profile: Profile, options: ResultOptions) -> Vec<u8> {
+        let envelope = self.envelope(Surface::Mcp, profile);
+        let text = String::from_utf8_lossy(&envelope);
+        let contract = self.contract();
+        let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
+        out.extend_from_slice(b"{");
+        if options.modern {
+            out.extend_from_slice(br#""resultType":"complete","#);
+        }
+        out.extend_from_slice(br#""content":[{"type":"text","text":"#);
+        out.extend_from_slice(json_string(&text).as_bytes());
+        out.extend_from_slice(b"}]");
+        // Structured content must be an object; an envelope may be a list.
+        if !options.has_output_schema && envelope.first() == Some(&b'{') {
+            out.extend_from_slice(br#","structuredContent":"#);
+            out.extend_from_slice(&envelope);
+        }
+        out.extend_from_slice(br#","isError":true,"_meta":{"#);
+        out.extend_from_slice(json_string(CONTRACT_META).as_bytes());
+        out.push(b':');
+        let named = serde_json::json!({ "name": contract.name, "version": contract.version });
+        out.extend_from_slice(named.to_string().as_bytes());
+        out.extend_from_slice(b"}}");
+        out
+    }
+}
+
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

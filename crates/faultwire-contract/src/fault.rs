@@ -1,0 +1,339 @@
+//! A fault: one failure that happened, accepted by a contract. There is no other way to make one
+//! than [`Fault::new`], and nothing unsafe for a client gets past it.
+
+pub(crate) mod fill;
+mod private;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bound;
+use crate::cause;
+use crate::code::Code;
+use crate::contract::{Contract, Profile, Surface};
+use crate::incident::{Stamp, is_timestamp};
+use crate::report::{Report, Reset};
+use crate::retry::RetryClass;
+use crate::strip;
+
+pub use private::Private;
+
+/// One failure under one contract: a registered code, text that is fit for the client, and the
+/// private side that is not.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    contract: Arc<Contract>,
+    code: usize,
+    retry: RetryClass,
+    delay: Option<Duration>,
+    status: u16,
+    public: Report,
+    private: Private,
+}
+
+/// Why a report is no fault of the contract.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// The code is not registered (K3).
+    #[error("{contract} has no code {code:?}{}", near(.nearest.as_deref()))]
+    UnknownCode {
+        /// The contract.
+        contract: String,
+        /// What was asked for.
+        code: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// The row does not list the retry class (W3).
+    #[error("{code} cannot be {retry:?}: its row lists {listed}")]
+    RetryNotListed {
+        /// The code.
+        code: String,
+        /// What was asked for.
+        retry: &'static str,
+        /// What there is.
+        listed: String,
+    },
+    /// A delay makes no sense for the class.
+    #[error("{code} takes no retry_after_ms: it is retried {class:?}")]
+    DelayNotTaken {
+        /// The code.
+        code: String,
+        /// The class.
+        class: &'static str,
+    },
+    /// The row does not list the status.
+    #[error("{code} cannot have the status {status}: its row lists {listed}")]
+    StatusNotListed {
+        /// The code.
+        code: String,
+        /// What was asked for.
+        status: u16,
+        /// What there is.
+        listed: String,
+    },
+    /// The timestamp is no moment in the contract's form (K5).
+    #[error("the timestamp {0:?} is not ISO 8601 in UTC with milliseconds, as 2026-01-19T15:32:10.123Z")]
+    Timestamp(String),
+}
+
+fn near(nearest: Option<&str>) -> String {
+    nearest.map(|n| format!("; did you mean {n:?}?")).unwrap_or_default()
+}
+
+impl Fault {
+    /// Accepts a report: the code must be registered, the retry answer and the status must be
+    /// the row's. Text is stripped, redacted and bounded; what is missing is filled in from the
+    /// row, the condition and the stamp.
+    ///
+    /// ```
+    /// use faultwire_contract::{Fault, Profile, Report, Stamp, Surface, builtin};
+    ///
+    /// let contract = builtin("context-resolve").unwrap();
+    /// let report = Report { message: Some("boom /etc/passwd".into()), ..Report::new("cache_invalid") };
+    /// let stamp = Stamp::default();
+    /// let fault = Fault::new(&contract, report, &stamp)?;
+    /// assert_eq!(
+    ///     fault.envelope(Surface::Mcp, Profile::default()),
+    ///     br#"{"error":{"code":"cache_invalid","message":"Cache exists but is invalid"}}"#,
+    /// );
+    /// # Ok::<(), faultwire_contract::FaultError>(())
+    /// ```
+    pub fn new(contract: &Arc<Contract>, report: Report, stamp: &Stamp) -> Result<Self, FaultError> {
+        let Some(&code) = contract.index.get(&report.code) else {
+            return Err(FaultError::UnknownCode {
+                contract: contract.name.clone(),
+                nearest: contract.nearest_code(&report.code).map(str::to_owned),
+                code: report.code,
+            });
+        };
+        let row = &contract.codes[code];
+        let (retry, delay) = choose_retry(contract, row, &report)?;
+        let status = choose_status(row, report.status)?;
+        if let Some(given) = report.timestamp.as_deref().filter(|t| !is_timestamp(t)) {
+            return Err(FaultError::Timestamp(given.to_owned()));
+        }
+        let private = Private::of(&report);
+        let public = Public { contract, row, stamp }.of(report);
+        Ok(Self { contract: Arc::clone(contract), code, retry, delay, status, public, private })
+    }
+
+    /// The contract it is a fault of.
+    #[must_use]
+    pub fn contract(&self) -> &Arc<Contract> {
+        &self.contract
+    }
+
+    /// Every fact about its code.
+    #[must_use]
+    pub fn code(&self) -> &Code {
+        &self.contract.codes[self.code]
+    }
+
+    /// Its retry class.
+    #[must_use]
+    pub fn retry(&self) -> RetryClass {
+        self.retry
+    }
+
+    /// How long to wait before the next attempt, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.delay
+    }
+
+    /// Its HTTP status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What may be told: the report with its text made safe and everything missing filled in.
+    #[must_use]
+    pub fn public(&self) -> &Report {
+        &self.public
+    }
+
+    /// What may only be written down.
+    #[must_use]
+    pub fn private(&self) -> &Private {
+        &self.private
+    }
+
+    /// The fault in its JSON form, with the retry answer and the status spelled out where the
+    /// row leaves a choice.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut report = self.public.clone();
+        report.retry = Some(self.retry);
+        report.retry_after_ms = self.delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+        report.status = (self.status != self.code().default_status()).then_some(self.status);
+        report
+    }
+
+    /// The envelope's bytes.
+    #[must_use]
+    pub fn envelope(&self, surface: Surface, profile: Profile) -> Vec<u8> {
+        let template = self.contract.template(surface, profile);
+        let mut out = Vec::with_capacity(512);
+        template.write(self, &mut out);
+        if out.len() <= self.contract.text.envelope_bytes {
+            return out;
+        }
+        let mut smaller = self.clone();
+        for shrink in SHRINKS {
+            shrink(&mut smaller.public);
+            out.clear();
+            template.write(&smaller, &mut out);
+            if out.len() <= self.contract.text.envelope_bytes {
+                break;
+            }
+        }
+        out
+    }
+}
+
+/// What goes when an envelope is too large as a whole, the least needed first.
+const SHRINKS: [fn(&mut Report); 5] = [
+    |r| r.stack = None,
+    |r| r.cause = r.cause.take().map(|c| bound::json(c, 2, 256)),
+    |r| r.data = r.data.take().map(|d| bound::json(d, 2, 256)),
+    |r| r.details = r.details.take().map(|d| bound::json(d, 2, 256)),
+    |r| {
+        r.cause = None;
+        r.suggestion = None;
+        r.message = r.message.take().map(|m| bound::cut(&m, 128).into_owned());
+    },
+];
+
+/// The class that the report names, or the row's default. A delay alone chooses the class that
+/// takes one.
+fn choose_retry(
+    contract: &Contract,
+    row: &Code,
+    report: &Report,
+) -> Result<(RetryClass, Option<Duration>), FaultError> {
+    let named = report.retry_after_ms.map(Duration::from_millis);
+    let class = match report.retry {
+        Some(class) if row.retry.contains(&class) => class,
+        Some(class) => {
+            let listed: Vec<_> = row.retry.iter().map(|c| c.name()).collect();
+            return Err(FaultError::RetryNotListed {
+                code: row.id.clone(),
+                retry: class.name(),
+                listed: listed.join(", "),
+            });
+        }
+        None if named.is_some() => {
+            let takes = row.retry.iter().copied().find(|class| class.takes_delay());
+            takes.unwrap_or_else(|| row.default_retry())
+        }
+        None => row.default_retry(),
+    };
+    if named.is_some() && !class.takes_delay() {
+        return Err(FaultError::DelayNotTaken { code: row.id.clone(), class: class.name() });
+    }
+    let delay = match class {
+        RetryClass::After => named.or(row.after),
+        _ => named,
+    };
+    Ok((class, delay.map(|d| contract.expressible(d))))
+}
+
+fn choose_status(row: &Code, named: Option<u16>) -> Result<u16, FaultError> {
+    match named {
+        None => Ok(row.default_status()),
+        Some(status) if row.status.contains(&status) => Ok(status),
+        Some(status) => {
+            let listed: Vec<_> = row.status.iter().map(ToString::to_string).collect();
+            Err(FaultError::StatusNotListed { code: row.id.clone(), status, listed: listed.join(", ") })
+        }
+    }
+}
+
+/// Makes the public side of a report.
+struct Public<'a> {
+    contract: &'a Contract,
+    row: &'a Code,
+    stamp: &'a Stamp,
+}
+
+/// The longest name, id or other short word that comes from outside.
+const LONGEST_WORD: usize = 256;
+
+impl Public<'_> {
+    fn of(&self, mut report: Report) -> Report {
+        let text = &self.contract.text;
+        report.message = Some(self.message(report.message));
+        report.suggestion = report.suggestion.map(|s| self.words(&s, text.suggestion_bytes));
+        report.details = report.details.map(|d| self.json(d, text.details_bytes));
+        report.data = report.data.filter(|_| self.row.keeps_data).map(|d| self.json(d, text.details_bytes));
+        report.cause = report.cause.and_then(cause::normalise).map(|c| self.json(c, text.cause_bytes));
+        let stack = report.stack.filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
+        report.stack = stack.map(|s| {
+            let safe = self.contract.redactor.redact_credentials(&s);
+            bound::cut(&safe, text.stack_bytes).into_owned()
+        });
+        report.origin = report.origin.or(report.condition.map(|c| c.origin()));
+        let known = self.row.outcome.or(report.condition.map(|c| c.outcome()));
+        report.outcome = report.outcome.or(known);
+        report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
+        let trace = report.trace.as_deref();
+        report.incident = Some(report.incident.unwrap_or_else(|| self.stamp.incident(trace)));
+        for word in short_words(&mut report) {
+            *word = word.take().map(|w| bound::cut(&strip(&w), LONGEST_WORD).into_owned());
+        }
+        if report.incident.as_deref() == Some("") {
+            report.incident = Some(self.stamp.incident(None));
+        }
+        report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
+            Reset::Text(t) => Reset::Text(bound::cut(&strip(&t), LONGEST_WORD).into_owned()),
+            epoch @ Reset::Epoch(_) => epoch,
+        });
+        report.retry = None;
+        report.retry_after_ms = None;
+        report.status = None;
+        report
+    }
+
+    /// The failure's own words made safe, or the row's: never an empty string (K7).
+    fn message(&self, given: Option<String>) -> String {
+        let own = given.filter(|_| !self.contract.text.canonical);
+        own.map(|m| self.words(&m, self.contract.text.message_bytes))
+            .filter(|m| !m.trim().is_empty())
+            .unwrap_or_else(|| self.row.message.clone())
+    }
+
+    fn words(&self, text: &str, max: usize) -> String {
+        bound::cut(&self.contract.redactor.redact(text), max).into_owned()
+    }
+
+    fn json(&self, value: Value, bytes: usize) -> Value {
+        let shallow = bound::json(value, self.contract.text.details_depth, bytes.max(LONGEST_WORD) * 4);
+        bound::json(self.contract.redactor.redact_json(shallow), self.contract.text.details_depth, bytes)
+    }
+}
+
+/// The names and ids of a report: kept as they are, but for what is invisible or overlong.
+fn short_words(report: &mut Report) -> [&mut Option<String>; 15] {
+    let (session, meta) = (&mut report.session, &mut report.meta);
+    [
+        &mut report.tool,
+        &mut report.method,
+        &mut report.invariant,
+        &mut report.policy_decision,
+        &mut report.incident,
+        &mut report.timestamp,
+        &mut report.trace,
+        &mut session.id,
+        &mut session.client,
+        &mut session.role,
+        &mut session.workspace_root,
+        &mut session.phase,
+        &mut session.plan_hash,
+        &mut meta.tool_version,
+        &mut meta.mode,
+    ]
+}

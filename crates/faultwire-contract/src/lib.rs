@@ -1,0 +1,77 @@
+//! Error contracts as data.
+//!
+//! A contract is one TOML file: codes, retry answers, messages, envelope shapes, alert levels.
+//! This crate loads it, turns failures into envelopes and envelopes back into failures, and
+//! decides everything around them. It is pure: no I/O, no clock, no randomness, no runtime; what
+//! only the edge knows is passed in.
+//!
+//! ```
+//! use faultwire_contract::{Fault, Profile, Report, Stamp, Surface, builtin};
+//!
+//! let contract = builtin("tuitbot").expect("it is built in");
+//! let report = Report { message: Some("slow down".into()), ..Report::new("x_rate_limited") };
+//! let fault = Fault::new(&contract, report, &Stamp::default())?;
+//!
+//! let envelope = fault.envelope(Surface::Mcp, Profile::default());
+//! assert_eq!(
+//!     String::from_utf8_lossy(&envelope),
+//!     r#"{"success":false,"data":null,"error":{"code":"x_rate_limited","message":"slow down","retryable":true}}"#,
+//! );
+//!
+//! let read = contract.read(Surface::Mcp, Profile::default(), &envelope)?;
+//! assert_eq!(read.code, "x_rate_limited");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | load a contract | [`Contract::load`], [`builtin()`] |
+//! | say that something failed | [`Report`], [`Fault::new`] |
+//! | write and read envelopes | [`Fault::envelope`], [`Contract::read`] |
+//! | judge what a server sent | [`classify()`] |
+//! | make text safe | [`Redactor`] |
+//! | decide on a retry | [`decide`] |
+//! | decide on a page | [`Alerts`] |
+//! | describe and compare | [`Contract::schema`], [`compat::changes`], [`lint::lint`] |
+
+mod alert;
+pub mod bound;
+mod builtin;
+pub mod cause;
+mod classify;
+mod code;
+pub mod compat;
+mod condition;
+mod contract;
+pub mod details;
+mod envelope;
+mod fault;
+mod incident;
+pub mod lint;
+mod load;
+mod mistake;
+mod origin;
+mod redact;
+mod report;
+mod retry;
+mod schema;
+mod template;
+
+pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
+pub use builtin::{BUILTINS, Builtin, builtin};
+pub use classify::{Failure, classify};
+pub use code::{Code, Retired};
+pub use condition::{Aspect, Condition, UnknownCondition};
+pub use contract::{
+    Contract, Example, InvalidDetails, Profile, Release, Requires, RetryPolicy, Surface, Switch,
+    TextPolicy,
+};
+pub use envelope::{CONTRACT_META, ReadError, ResultOptions};
+pub use fault::{Fault, FaultError, Private};
+pub use incident::Stamp;
+pub use mistake::{Mistake, Mistakes, nearest};
+pub use origin::{Origin, Outcome};
+pub use redact::{RedactRule, Redactor, RuleKind, strip};
+pub use report::{Meta, Report, Reset, Session};
+pub use retry::{Backoff, Question, Reason, RetryClass, Safety, Verdict, decide};
+pub use schema::SchemaOf;

@@ -1,0 +1,10 @@
+//! From the text of a file to a checked contract. Every mistake is found in one go.
+
+mod code;
+mod contract;
+mod policy;
+pub(crate) mod rule;
+pub(crate) mod section;
+mod surface;
+
+pub(crate) use contract::contract;

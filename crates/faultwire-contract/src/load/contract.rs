@@ -1,0 +1,303 @@
+//! The file as a whole: its tables in the order they depend on each other.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+use toml::de::DeTable;
+
+use super::section::{Log, Section, Text};
+use super::{code, policy, rule, surface};
+use crate::code::Code;
+use crate::condition::{Aspect, Condition};
+use crate::contract::{ConditionMap, Contract, Example, Release, Requires};
+use crate::mistake::{Mistakes, nearest};
+use crate::redact::Redactor;
+use crate::report::Report;
+
+const TABLES: &[&str] = &[
+    "contract", "surface", "success", "defaults", "text", "stack", "retry", "alert", "conditions", "code",
+    "rule", "redact", "release", "test",
+];
+
+pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
+    let log = Log::new(file, text);
+    let loaded = match DeTable::parse(text) {
+        Ok(table) => {
+            let root = Section::root(&log, &table);
+            let loaded = read(&root);
+            loaded.filter(|_| log.is_clean())
+        }
+        Err(e) => {
+            let help = "a contract is a TOML file; contracts/ has examples to copy";
+            log.note(&e.span().unwrap_or(0..0), format!("no TOML: {}", e.message()), help);
+            None
+        }
+    };
+    loaded.ok_or_else(|| log.into_mistakes())
+}
+
+/// `None` when something was so wrong that the rest makes no sense; the log says what.
+fn read(root: &Section<'_>) -> Option<Contract> {
+    root.allow(TABLES);
+    let head = root.need_section("contract", "begin with [contract], a name and a version");
+    let head = head.as_ref().map(|section| (section, Head::read(section)));
+    let levels = policy::levels(root);
+    let text = policy::text(root);
+    let redactor = redactor(root);
+    let retry = policy::retry(root);
+
+    let categories = head.as_ref().map(|(_, h)| h.categories.as_slice()).unwrap_or_default();
+    let pattern = head.as_ref().and_then(|(_, h)| h.code_pattern.as_ref());
+    let rows = code::Rows { categories, pattern, levels: &levels, text: &text, redactor: &redactor };
+    let (codes, places) = rows.read(root);
+    let index: HashMap<String, usize> =
+        codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
+    let known = Known { index: &index, codes: &codes };
+
+    let conditions = conditions(root, &known);
+    let rules = rule::contract_rules(root, &known);
+    let profiles = head.as_ref().map(|(_, h)| h.profiles.clone()).unwrap_or_default();
+    let defaults = surface::defaults(root);
+    let surfaces = surface::Reader { profiles: &profiles, defaults: &defaults };
+    let (mcp, http, success) = surfaces.read(root);
+    surface::check_facts(root, [mcp.as_ref(), http.as_ref()], &codes, &places, &retry);
+    let releases = releases(root, &known);
+    let examples = examples(root, &known, &profiles);
+
+    let (section, head) = head?;
+    let fallback = section.need_text("fallback", "name the code for what nothing else fits");
+    let fallback = fallback.and_then(|id| known.find(section, &id, "\"fallback\""));
+    Some(Contract {
+        name: head.name?,
+        version: head.version?,
+        title: head.title?,
+        frozen: head.frozen,
+        requires: head.requires,
+        categories: head.categories,
+        profiles: head.profiles,
+        text,
+        retry: retry.policy,
+        levels,
+        releases,
+        examples,
+        stack: policy::stack(root),
+        fallback: fallback?,
+        conditions: conditions?,
+        mcp: mcp?,
+        http,
+        success,
+        codes,
+        index,
+        defaults,
+        rules,
+        redactor,
+    })
+}
+
+/// The codes of the file, to look names up in.
+pub(super) struct Known<'a> {
+    index: &'a HashMap<String, usize>,
+    codes: &'a [Code],
+}
+
+impl Known<'_> {
+    /// The code's place in the list; a mistake when there is none, or when it is retired.
+    pub(super) fn find(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
+        let Some(&i) = self.index.get(id.value) else {
+            let help = match nearest(id.value, self.index.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "name a code that has a [[code]] row".to_owned(),
+            };
+            let what = format!("{whose} names {:?}, which is no code of this contract", id.value);
+            section.log.note(&id.at, what, help);
+            return None;
+        };
+        if let Some(retired) = &self.codes[i].retired {
+            let what = format!("{whose} names {:?}, which is retired", id.value);
+            section.log.note(&id.at, what, format!("use its successor {:?}", retired.successor));
+        }
+        Some(i)
+    }
+}
+
+struct Head {
+    name: Option<String>,
+    version: Option<String>,
+    title: Option<String>,
+    frozen: bool,
+    requires: Requires,
+    categories: Vec<String>,
+    profiles: Vec<String>,
+    code_pattern: Option<Regex>,
+}
+
+impl Head {
+    fn read(section: &Section<'_>) -> Self {
+        section.allow(&[
+            "name", "version", "title", "fallback", "frozen", "requires", "categories", "profiles",
+            "code_pattern",
+        ]);
+        let name = section.need_text("name", "name it in lower case, such as \"my-contract\"");
+        let version = section.need_text("version", "give it a version such as \"1.0.0\"");
+        let title = section.text("title").or_else(|| name.clone());
+        let help = "list the categories that its codes are grouped in";
+        let categories = match section.texts("categories") {
+            Some(list) => owned(&list),
+            None if section.has("categories") => Vec::new(),
+            None => {
+                section.note("[contract] has no \"categories\"", help);
+                Vec::new()
+            }
+        };
+        Self {
+            name: name.and_then(|n| well_formed(section, &n, is_name, "lower-case letters, digits and -")),
+            version: version.and_then(|v| well_formed(section, &v, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")),
+            title: title.map(|t| t.value.to_owned()),
+            frozen: section.boolean("frozen").unwrap_or(false),
+            requires: requires(section),
+            categories,
+            profiles: profiles(section),
+            code_pattern: section.text("code_pattern").and_then(|p| rule::regex(section.log, &p)),
+        }
+    }
+}
+
+fn well_formed(
+    section: &Section<'_>,
+    text: &Text<'_>,
+    check: fn(&str) -> bool,
+    shape: &str,
+) -> Option<String> {
+    if check(text.value) {
+        return Some(text.value.to_owned());
+    }
+    section.log.note(&text.at, format!("{:?} is malformed", text.value), format!("write {shape}"));
+    None
+}
+
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+pub(super) fn is_version(version: &str) -> bool {
+    let parts: Vec<&str> = version.split('.').collect();
+    parts.len() == 3 && parts.iter().all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
+}
+
+fn requires(section: &Section<'_>) -> Requires {
+    let mut requires = Requires::default();
+    for word in section.texts("requires").unwrap_or_default() {
+        match word.value {
+            "test" => requires.test = true,
+            "release" => requires.release = true,
+            other => section.log.note(
+                &word.at,
+                format!("{other:?} is nothing that a code can be required to have"),
+                "write \"test\", \"release\" or both",
+            ),
+        }
+    }
+    requires
+}
+
+fn profiles(section: &Section<'_>) -> Vec<String> {
+    let Some(list) = section.texts("profiles") else { return vec!["default".to_owned()] };
+    for (i, profile) in list.iter().enumerate() {
+        if list[..i].iter().any(|p| p.value == profile.value) {
+            let what = format!("the profile {:?} is listed twice", profile.value);
+            section.log.note(&profile.at, what, "list each profile once, the default first");
+        }
+    }
+    owned(&list)
+}
+
+pub(super) fn owned(texts: &[Text<'_>]) -> Vec<String> {
+    texts.iter().map(|t| t.value.to_owned()).collect()
+}
+
+/// All the conditions, or it does not load (A1).
+fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<ConditionMap> {
+    let section = root.need_section("conditions", "map every condition to one of the codes")?;
+    let names: Vec<&str> = Condition::ALL.iter().map(|c| c.name()).collect();
+    section.allow(&names);
+    let rows: Vec<_> = Condition::ALL.iter().map(|c| condition(&section, *c, known)).collect();
+    rows.into_iter().collect::<Option<Vec<_>>>().map(ConditionMap::new)
+}
+
+fn condition(
+    section: &Section<'_>,
+    condition: Condition,
+    known: &Known<'_>,
+) -> Option<(usize, Vec<(Aspect, usize)>)> {
+    let name = condition.name();
+    if !section.has(name) {
+        let what = format!("[conditions] has no {name:?}");
+        section.note(what, format!("name the code for this: {}", condition.meaning()));
+        return None;
+    }
+    match section.text_or_section(name)? {
+        Ok(id) => Some((known.find(section, &id, name)?, Vec::new())),
+        Err(finer) => {
+            let mut keys = vec!["any"];
+            keys.extend(condition.aspects().iter().map(|a| a.name()));
+            finer.allow(&keys);
+            let any = finer.need_text("any", "\"any\" is the code for every case not named here")?;
+            let own = condition.aspects().iter().filter_map(|aspect| {
+                let id = finer.text(aspect.name())?;
+                Some((*aspect, known.find(&finer, &id, aspect.name())?))
+            });
+            let own = own.collect();
+            Some((known.find(&finer, &any, name)?, own))
+        }
+    }
+}
+
+fn redactor(root: &Section<'_>) -> Redactor {
+    let own: Vec<_> = root.list("redact").iter().filter_map(crate::redact::rule::read).collect();
+    Redactor::with(own)
+}
+
+fn releases(root: &Section<'_>, known: &Known<'_>) -> Vec<Release> {
+    let read = |section: Section<'_>| {
+        section.allow(&["version", "note", "adds"]);
+        let version = section.need_text("version", "say which version the note is for")?;
+        let note = section.need_text("note", "say what changed")?;
+        let adds = section.texts("adds").unwrap_or_default();
+        for id in &adds {
+            known.find(&section, id, "\"adds\"");
+        }
+        Some(Release {
+            version: well_formed(&section, &version, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")?,
+            note: note.value.to_owned(),
+            adds: owned(&adds),
+        })
+    };
+    root.list("release").into_iter().filter_map(read).collect()
+}
+
+fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<Example> {
+    let read = |section: Section<'_>| {
+        section.allow(&["fault", "profile", "mcp", "http"]);
+        let fault = section.need_text("fault", "give the fault in its JSON form")?;
+        let report: Report = match serde_json::from_str(fault.value) {
+            Ok(report) => report,
+            Err(e) => {
+                let what = format!("the fault of {} cannot be read: {e}", section.name);
+                section.log.note(&fault.at, what, "write it as `faultwire render` reads it");
+                return None;
+            }
+        };
+        known.find(&section, &Text { value: &report.code, at: fault.at.clone() }, "the fault")?;
+        let profile = surface::profile(&section, profiles)?;
+        let expect: Vec<_> = crate::contract::Surface::ALL
+            .into_iter()
+            .filter_map(|s| Some((s, section.text(s.name())?.value.trim().to_owned())))
+            .collect();
+        if expect.is_empty() {
+            section.note("[[test]] expects nothing", "give the envelope as \"mcp\", \"http\" or both");
+        }
+        let line = section.log.line(&section.at);
+        Some(Example { fault: fault.value.to_owned(), code: report.code, profile, expect, line })
+    };
+    root.list("test").into_iter().filter_map(read).collect()
+}

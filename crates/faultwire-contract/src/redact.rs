@@ -1,0 +1,201 @@
+//! Redaction: what a client must not see is taken out before anything reaches it.
+//!
+//! First everything invisible is stripped, since it can hide a secret from any pattern. Then all
+//! rules look at the same text, their findings are merged, and each is replaced by a placeholder
+//! that no rule matches. That is repeated until nothing is found, so redacting twice changes
+//! nothing. Rules are data: `rules/redaction.toml`, and `[[redact]]` tables of a contract.
+
+pub(crate) mod rule;
+mod strip;
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use aho_corasick::AhoCorasick;
+use serde_json::{Map, Value};
+
+pub use rule::{RedactRule, RuleKind};
+pub use strip::strip;
+
+static SHARED: LazyLock<Arc<[RedactRule]>> = LazyLock::new(|| {
+    let text = include_str!("../rules/redaction.toml");
+    match rule::read_file("rules/redaction.toml", text) {
+        Ok(rules) => rules.into(),
+        // The file is part of this build, and a test loads it.
+        Err(mistakes) => panic!("the shared redaction rules do not load: {mistakes}"),
+    }
+});
+
+static SHARED_FINDER: LazyLock<Arc<Finder>> =
+    LazyLock::new(|| Arc::new(Finder::new(SHARED.iter().cloned().collect())));
+
+/// A text is looked at again at most this often. Every placeholder is at least as long as the
+/// boundary that its rule needs, so two rounds are enough for all but texts made to need more.
+const ROUNDS: usize = 8;
+
+/// Texts are redacted up to here; what comes after is dropped, since no bound lets it through.
+pub const LONGEST_TEXT: usize = 256 * 1024;
+
+/// Finds and replaces what must not be seen.
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    own: Option<Arc<Finder>>,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::with(Vec::new())
+    }
+}
+
+impl Redactor {
+    /// The shared rules and some more. The shared ones are compiled when first needed.
+    #[must_use]
+    pub fn with(own: Vec<RedactRule>) -> Self {
+        if own.is_empty() {
+            return Self { own: None };
+        }
+        let all = SHARED.iter().cloned().chain(own).collect();
+        Self { own: Some(Arc::new(Finder::new(all))) }
+    }
+
+    /// The text with everything sensitive replaced.
+    ///
+    /// ```
+    /// let redactor = faultwire_contract::Redactor::default();
+    /// assert_eq!(
+    ///     redactor.redact("login failed: password=hunter2"),
+    ///     "login failed: password=[redacted:secret]",
+    /// );
+    /// assert_eq!(redactor.redact("the author's monkey"), "the author's monkey");
+    /// ```
+    #[must_use]
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.run(text, |_| true)
+    }
+
+    /// The text without credentials; paths, frames and addresses stay. For what is written down
+    /// and not sent.
+    #[must_use]
+    pub fn redact_credentials<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.run(text, |kind| kind == RuleKind::Credential)
+    }
+
+    /// The same for every string of a JSON value, keys included. A value whose key names a
+    /// secret is replaced whole.
+    #[must_use]
+    pub fn redact_json(&self, value: Value) -> Value {
+        match value {
+            Value::String(s) => Value::String(self.redact(&s).into_owned()),
+            Value::Array(items) => items.into_iter().map(|v| self.redact_json(v)).collect(),
+            Value::Object(members) => Value::Object(self.redact_members(members)),
+            scalar => scalar,
+        }
+    }
+
+    fn redact_members(&self, members: Map<String, Value>) -> Map<String, Value> {
+        let one = |(key, value): (String, Value)| {
+            let value = match value {
+                Value::String(s) if self.is_secret_pair(&key, &s) => Value::from(rule::SECRET),
+                other => self.redact_json(other),
+            };
+            (self.redact(&key).into_owned(), value)
+        };
+        members.into_iter().map(one).collect()
+    }
+
+    /// Whether the rules would take out the value if it stood behind its key in a text.
+    fn is_secret_pair(&self, key: &str, value: &str) -> bool {
+        if value.is_empty() || key.len() > 128 {
+            return false;
+        }
+        let pair = format!("{key}=x8q");
+        self.finder().find(&pair, |kind| kind == RuleKind::Credential).next().is_some()
+    }
+
+    fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
+        let mut text = strip(prefix(text));
+        for _ in 0..ROUNDS {
+            match self.finder().replace(&text, wanted) {
+                Some(replaced) => text = Cow::Owned(replaced),
+                None => break,
+            }
+        }
+        text
+    }
+
+    fn finder(&self) -> &Finder {
+        self.own.as_deref().unwrap_or(&SHARED_FINDER)
+    }
+}
+
+/// The part of an overlong text that is kept, up to a blank, so that no secret is cut in two.
+fn prefix(text: &str) -> &str {
+    if text.len() <= LONGEST_TEXT {
+        return text;
+    }
+    let kept = &text[..text.floor_char_boundary(LONGEST_TEXT)];
+    &kept[..kept.rfind(char::is_whitespace).unwrap_or(0)]
+}
+
+/// The rules, and one automaton that tells which of them a text is worth trying on.
+#[derive(Debug)]
+struct Finder {
+    rules: Vec<RedactRule>,
+    keywords: AhoCorasick,
+    /// For each keyword, the rule it belongs to.
+    owners: Vec<usize>,
+}
+
+/// A finding: from, to, and what to write instead.
+type Finding<'f> = (usize, usize, &'f str);
+
+impl Finder {
+    fn new(rules: Vec<RedactRule>) -> Self {
+        let owned = |(i, rule): (usize, &RedactRule)| vec![i; rule.keywords.len()];
+        let owners = rules.iter().enumerate().flat_map(owned).collect();
+        let words = rules.iter().flat_map(|rule| rule.keywords.iter());
+        let built = AhoCorasick::builder().ascii_case_insensitive(true).build(words);
+        let keywords = built.unwrap_or_else(|_| unreachable!("keywords are short and few"));
+        Self { rules, keywords, owners }
+    }
+
+    fn find<'f>(
+        &'f self,
+        text: &str,
+        wanted: impl Fn(RuleKind) -> bool,
+    ) -> impl Iterator<Item = Finding<'f>> {
+        let mut tried = vec![false; self.rules.len()];
+        for hit in self.keywords.find_overlapping_iter(text) {
+            tried[self.owners[hit.pattern().as_usize()]] = true;
+        }
+        let tried = self.rules.iter().zip(tried).filter(move |(rule, hit)| *hit && wanted(rule.kind));
+        let mut findings = Vec::new();
+        for (rule, _) in tried {
+            rule.find(text, &mut findings);
+        }
+        findings.sort_unstable_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
+        findings.into_iter()
+    }
+
+    /// The text with its findings replaced; `None` when there are none.
+    fn replace(&self, text: &str, wanted: fn(RuleKind) -> bool) -> Option<String> {
+        let mut out: Option<String> = None;
+        let mut done = 0;
+        for (from, to, placeholder) in self.find(text, wanted) {
+            if from < done {
+                // It overlaps one that is replaced already: its rest goes too.
+                done = done.max(to);
+                continue;
+            }
+            let out = out.get_or_insert_with(|| String::with_capacity(text.len()));
+            out.push_str(&text[done..from]);
+            out.push_str(placeholder);
+            done = to;
+        }
+        out.map(|mut out| {
+            out.push_str(&text[done..]);
+            out
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! One redaction rule: a pattern, when it is worth trying, and what it leaves alone.
+
+use std::sync::{Arc, OnceLock};
+
+use regex::bytes::{Regex, RegexBuilder};
+use toml::de::DeTable;
+
+use crate::load::section::{Log, Section, Text};
+use crate::mistake::Mistakes;
+
+/// What stands for a secret.
+pub(super) const SECRET: &str = "[redacted:secret]";
+
+/// What kind of thing a rule finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// Something that lets its holder in.
+    Credential,
+    /// A place in a file system.
+    Path,
+    /// A line of a stack trace.
+    Frame,
+    /// A host or address of the inner network.
+    Address,
+}
+
+impl RuleKind {
+    const ALL: [Self; 4] = [Self::Credential, Self::Path, Self::Frame, Self::Address];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Credential => "credential",
+            Self::Path => "path",
+            Self::Frame => "frame",
+            Self::Address => "address",
+        }
+    }
+
+    const fn placeholder(self) -> &'static str {
+        match self {
+            Self::Credential => SECRET,
+            Self::Path => "[redacted:path]",
+            Self::Frame => "[redacted:frame]",
+            Self::Address => "[redacted:address]",
+        }
+    }
+}
+
+/// A redaction rule. Cheap to clone; its patterns are compiled when first needed.
+#[derive(Clone, Debug)]
+pub struct RedactRule {
+    /// The rule's name.
+    pub name: Arc<str>,
+    /// What it finds.
+    pub kind: RuleKind,
+    /// The rule is tried on texts that hold one of these, in any case.
+    pub(super) keywords: Arc<[String]>,
+    pattern: Lazy,
+    keep: Option<Lazy>,
+}
+
+#[derive(Clone, Debug)]
+struct Lazy {
+    source: Arc<str>,
+    compiled: Arc<OnceLock<Regex>>,
+}
+
+impl Lazy {
+    fn get(&self) -> &Regex {
+        self.compiled.get_or_init(|| match build(&self.source) {
+            Ok(regex) => regex,
+            // A contract's patterns are compiled when it is loaded, the shared ones by a test.
+            Err(e) => panic!("a checked pattern does not compile: {e}"),
+        })
+    }
+}
+
+impl RedactRule {
+    /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
+    pub(super) fn find<'f>(&'f self, text: &str, findings: &mut Vec<(usize, usize, &'f str)>) {
+        let placeholder = self.kind.placeholder();
+        let pattern = self.pattern.get();
+        for captures in pattern.captures_iter(text.as_bytes()) {
+            let groups = pattern.capture_names().flatten().filter(|n| n.starts_with("secret"));
+            let named = groups.filter_map(|name| captures.name(name)).next();
+            let Some(found) = named.or_else(|| captures.get(0)) else { continue };
+            let (from, to) = (floor(text, found.start()), ceil(text, found.end()));
+            let slice = &text[from..to];
+            let kept = self.keep.as_ref().is_some_and(|k| k.get().is_match(slice.as_bytes()));
+            if !kept && !slice.is_empty() && !slice.contains("[redacted:") {
+                findings.push((from, to, placeholder));
+            }
+        }
+    }
+}
+
+/// Patterns work on bytes: a match may begin or end inside a character.
+fn floor(text: &str, i: usize) -> usize {
+    text.floor_char_boundary(i)
+}
+
+fn ceil(text: &str, i: usize) -> usize {
+    text.ceil_char_boundary(i)
+}
+
+fn build(source: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(source).unicode(false).multi_line(true).size_limit(1 << 20).build()
+}
+
+/// A file of nothing but `[[redact]]` tables. Its patterns are compiled when first needed.
+pub(super) fn read_file(file: &str, text: &str) -> Result<Vec<RedactRule>, Mistakes> {
+    let log = Log::new(file, text);
+    let rules = match DeTable::parse(text) {
+        Ok(table) => {
+            let root = Section::root(&log, &table);
+            root.allow(&["redact"]);
+            Some(root.list("redact").iter().filter_map(parse).collect::<Vec<_>>())
+        }
+        Err(e) => {
+            log.note(&e.span().unwrap_or(0..0), format!("no TOML: {}", e.message()), "mend the file");
+            None
+        }
+    };
+    rules.filter(|_| log.is_clean()).ok_or_else(|| log.into_mistakes())
+}
+
+/// A `[[redact]]` table that somebody else wrote: its patterns are compiled at once.
+pub(crate) fn read(section: &Section<'_>) -> Option<RedactRule> {
+    let rule = parse(section)?;
+    for key in ["pattern", "keep"] {
+        let Some(text) = section.text(key) else { continue };
+        check(section, &text)?;
+    }
+    Some(rule)
+}
+
+fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
+    let Err(failed) = build(pattern.value) else { return Some(()) };
+    let failed = failed.to_string();
+    let last = failed.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    let what = format!("the pattern {:?} does not compile: {last}", pattern.value);
+    section.log.note(&pattern.at, what, "write it in the syntax of Rust's regex crate, for bytes");
+    None
+}
+
+fn parse(section: &Section<'_>) -> Option<RedactRule> {
+    section.allow(&["name", "kind", "keywords", "pattern", "keep"]);
+    let name = section.need_text("name", "name the rule")?;
+    let pattern = section.need_text("pattern", "give the pattern of what is taken out")?;
+    let help = "list words of which a text has one when the rule may match: it is tried on no other";
+    let keywords = match section.texts("keywords") {
+        Some(list) => list.iter().map(|t| t.value.to_owned()).collect::<Vec<_>>(),
+        None => {
+            section.note(format!("{} has no \"keywords\"", section.name), help);
+            return None;
+        }
+    };
+    let lazy = |text: Text<'_>| Lazy { source: text.value.into(), compiled: Arc::default() };
+    Some(RedactRule {
+        name: name.value.into(),
+        kind: kind(section)?,
+        keywords: keywords.into(),
+        pattern: lazy(pattern),
+        keep: section.text("keep").map(lazy),
+    })
+}
+
+fn kind(section: &Section<'_>) -> Option<RuleKind> {
+    let names = RuleKind::ALL.map(RuleKind::name).join(", ");
+    let word = section.need_text("kind", &format!("write one of {names}"))?;
+    let found = RuleKind::ALL.into_iter().find(|k| k.name() == word.value);
+    if found.is_none() {
+        let what = format!("there is no kind of redaction {:?}", word.value);
+        section.log.note(&word.at, what, format!("write one of {names}"));
+    }
+    found
+}

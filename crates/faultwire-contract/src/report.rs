@@ -1,0 +1,174 @@
+//! The one JSON form of a failure: what somebody says happened, not yet checked by a contract.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+use crate::condition::Condition;
+use crate::origin::{Origin, Outcome};
+use crate::retry::RetryClass;
+
+/// What is told of one failure. Only the code is needed; everything else has a place if known.
+///
+/// `render` reads it, `decode` and `classify` write it, audit lines contain it. Options are set
+/// by name, so that no two of them can be mixed up (W7):
+///
+/// ```
+/// use faultwire_contract::Report;
+///
+/// let report = Report {
+///     message: Some("Cache directory is gone".into()),
+///     tool: Some("resolve".into()),
+///     ..Report::new("cache_missing")
+/// };
+/// let json = serde_json::to_string(&report)?;
+/// assert_eq!(json, r#"{"code":"cache_missing","message":"Cache directory is gone","tool":"resolve"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The code's name in the contract.
+    pub code: String,
+    /// What the boundary saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+    /// What to tell the client; the code's canonical message when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The tool that was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The MCP method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Whose failure it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// How far the call got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The retry class, where the code's row lists more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryClass>,
+    /// How long to wait before the next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The HTTP status, where the code's row lists more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What the client could try instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// Structured facts for the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// What was done before the failure, for the codes that keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// The failure underneath: a string, or an object such as `{message, code, name, cause}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Value>,
+    /// The invariant that was violated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariant: Option<String>,
+    /// When the rate limit resets: ISO 8601 or epoch seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit_reset: Option<Reset>,
+    /// What the policy decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_decision: Option<String>,
+    /// The session in which it happened.
+    #[serde(default, skip_serializing_if = "Session::is_empty")]
+    pub session: Session,
+    /// Facts about the call.
+    #[serde(default, skip_serializing_if = "Meta::is_empty")]
+    pub meta: Meta,
+    /// The id under which client, audit log and trace meet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incident: Option<String>,
+    /// When it happened: ISO 8601, UTC, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+    /// The trace it belongs to: a trace id or a `traceparent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// The stack, for contracts that show it when told to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+}
+
+impl Report {
+    /// A report that knows nothing but the code.
+    #[must_use]
+    pub fn new(code: impl Into<String>) -> Self {
+        Self { code: code.into(), ..Self::default() }
+    }
+}
+
+/// When a rate limit resets, as the platform said it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reset {
+    /// ISO 8601.
+    Text(String),
+    /// Epoch seconds.
+    Epoch(Number),
+}
+
+/// The session in which a failure happened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// The session's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The client's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The role that the session plays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The directory that the session works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_root: Option<String>,
+    /// The phase of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The hash of the approved plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_hash: Option<String>,
+}
+
+impl Session {
+    /// Whether nothing is known of it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Facts about the call that failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meta {
+    /// The tool's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_version: Option<String>,
+    /// How long the call took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_ms: Option<u64>,
+    /// The operating mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Whether a person approves each step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_mode: Option<bool>,
+}
+
+impl Meta {
+    /// Whether nothing is known of it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
