@@ -1,1 +1,57 @@
-fn main(){}
+//! The command line of Faultwire.
+
+mod args;
+mod chosen;
+mod command;
+mod edge;
+mod problem;
+mod style;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command, ContractCommand};
+use problem::Problem;
+
+/// How a command ended that did not fail.
+pub(crate) enum Done {
+    /// Nothing to complain about.
+    Fine,
+    /// It found what it looks for: exit code 1.
+    Findings,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let json = args.json;
+    match run(args) {
+        Ok(Done::Fine) => ExitCode::SUCCESS,
+        Ok(Done::Findings) => ExitCode::from(1),
+        Err(problem) if problem.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(problem) => {
+            edge::complain(&if json { problem.envelope() } else { problem.for_people() });
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: Args) -> Result<Done, Problem> {
+    let json = args.json;
+    match args.command {
+        Command::Contract(ContractCommand::List) => command::contract::list(json),
+        Command::Contract(ContractCommand::Show { contract }) => command::contract::show(&contract, json),
+        Command::Contract(ContractCommand::Lint { contracts }) => command::contract::lint(&contracts, json),
+        Command::Contract(ContractCommand::Diff { old, new }) => command::contract::diff(&old, &new, json),
+        Command::Contract(ContractCommand::Schema(args)) => command::contract::schema(&args),
+        Command::Explain(args) => command::explain::run(&args, json),
+        Command::Render(args) => command::render::run(&args),
+        Command::Decode(args) => command::decode::run(&args),
+        Command::Classify(args) => command::classify::run(&args),
+        Command::Redact(args) => command::redact::run(&args),
+        Command::Retry(args) => command::retry::run(&args),
+        Command::Alerts(command) => command::alerts::run(&command),
+        Command::Serve => command::serve::run(),
+        Command::Completions { shell } => command::completions::run(shell),
+    }
+}

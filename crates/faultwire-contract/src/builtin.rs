@@ -30,6 +30,9 @@ macro_rules! builtins {
 
 builtins!["kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
+/// The contract that speaks where nobody chose one.
+pub const DEFAULT: &str = "owlclaw";
+
 impl Builtin {
     /// The contract itself.
     #[must_use]

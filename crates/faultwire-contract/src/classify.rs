@@ -60,11 +60,22 @@ fn soft_failure(result: &Peek<'_>) -> Option<Evidence> {
     soft::may_fail(result).then(|| evidence::of_result(result, Shape::SoftFailure)).filter(soft::fails)
 }
 
+/// The failure of a line that is longer than its reader takes.
+#[must_use]
+pub fn oversize(contract: &Contract, limit: usize) -> Failure {
+    let message = format!("The server sent a message of more than {limit} bytes");
+    protocol(contract, Aspect::Oversize, "oversize".to_owned(), message)
+}
+
 fn malformed(contract: &Contract, why: &str) -> Failure {
-    let (condition, aspect) = (Condition::UpstreamProtocol, Some(Aspect::Malformed));
-    let mut report = observed(contract, condition, aspect);
-    report.message = Some(format!("The server sent no JSON-RPC message: {why}"));
-    Failure { rule: format!("malformed: {why}"), report, envelope: None }
+    let message = format!("The server sent no JSON-RPC message: {why}");
+    protocol(contract, Aspect::Malformed, format!("malformed: {why}"), message)
+}
+
+fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
+    let mut report = observed(contract, Condition::UpstreamProtocol, Some(aspect));
+    report.message = Some(message);
+    Failure { rule, report, envelope: None }
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
@@ -80,7 +91,7 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     let mut report = observed(contract, condition, aspect);
     let row = code.unwrap_or_else(|| contract.code_for(condition, aspect));
     report.code.clone_from(&row.id);
-    let delay = evidence.retry_after.filter(|_| row.default_retry().takes_delay());
+    let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
     report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
     report.message = Some(evidence.text).filter(|text| !text.is_empty());
     Failure { rule: rule.to_owned(), report, envelope: None }

@@ -95,6 +95,16 @@ impl Contract {
         &self.codes[self.conditions.get(condition, aspect)]
     }
 
+    /// How a code is retried that this contract does not know: as its category is, when all of
+    /// that agree, else never.
+    #[must_use]
+    pub fn class_of_unknown(&self, category: Option<&str>) -> RetryClass {
+        let mut classes =
+            self.codes.iter().filter(|c| Some(c.category.as_str()) == category).map(Code::default_retry);
+        let first = classes.next().unwrap_or(RetryClass::Never);
+        if classes.all(|class| class == first) { first } else { RetryClass::Never }
+    }
+
     /// Every condition with its code; finer cases as `condition.aspect`.
     pub fn conditions(&self) -> impl Iterator<Item = (String, &Code)> {
         self.conditions.entries().map(|(name, i)| (name, &self.codes[i]))

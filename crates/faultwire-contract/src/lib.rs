@@ -58,8 +58,8 @@ mod schema;
 mod template;
 
 pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
-pub use builtin::{BUILTINS, Builtin, builtin};
-pub use classify::{Failure, classify};
+pub use builtin::{BUILTINS, Builtin, DEFAULT, builtin};
+pub use classify::{Failure, classify, oversize};
 pub use code::{Code, Retired};
 pub use condition::{Aspect, Condition, UnknownCondition};
 pub use contract::{

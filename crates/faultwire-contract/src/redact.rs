@@ -65,13 +65,27 @@ impl Redactor {
     /// let redactor = faultwire_contract::Redactor::default();
     /// assert_eq!(
     ///     redactor.redact("login failed: password=hunter2"),
-    ///     "login failed: password=[redacted:secret]",
+    ///     "login failed: password=[redacted]",
     /// );
     /// assert_eq!(redactor.redact("the author's monkey"), "the author's monkey");
     /// ```
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.run(text, |_| true)
+    }
+
+    /// The same for a text of any length, a piece at a time.
+    #[must_use]
+    pub fn redact_all(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let piece = prefix(rest);
+            let piece = if piece.is_empty() { &rest[..rest.floor_char_boundary(LONGEST_TEXT)] } else { piece };
+            out.push_str(&self.redact(piece));
+            rest = &rest[piece.len()..];
+        }
+        out
     }
 
     /// The text without credentials; paths, frames and addresses stay. For what is written down

@@ -1,5 +1,6 @@
 //! What a failing reply says about itself, taken apart once for all rules.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(crate) struct Evidence {
     pub bodies: Vec<String>,
     /// The structured part.
     pub body: Option<Value>,
+    /// What else was said, for rules only.
+    aside: String,
     /// Whether the text is all there is.
     pub only_text: bool,
     /// How many text blocks there were.
@@ -38,9 +41,10 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// The part of the text that rules look at.
-    pub(crate) fn words(&self) -> &str {
-        &self.text[..self.text.floor_char_boundary(LOOKED_AT)]
+    /// The text that rules look at.
+    pub(crate) fn words(&self) -> Cow<'_, str> {
+        let head = &self.text[..self.text.floor_char_boundary(LOOKED_AT)];
+        if self.aside.is_empty() { head.into() } else { format!("{head}\n{}", self.aside).into() }
     }
 }
 
@@ -56,6 +60,7 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
         evidence.bodies.push(data.to_string());
         evidence.take_body(data);
     }
+    evidence.aside = data.and_then(Value::as_str).map(|s| s.chars().take(512).collect()).unwrap_or_default();
     let code = error.get("code");
     evidence.rpc = code.and_then(Value::as_i64).or(evidence.rpc);
     evidence.codes.extend(code.and_then(Value::as_str).map(str::to_owned));
@@ -63,11 +68,12 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
 }
 
 pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
-    let texts: Vec<String> = result.texts.iter().map(|raw| unescape(raw.get())).collect();
+    let texts: Vec<String> = result.texts.iter().map(|raw| unblock(unescape(raw.get()))).collect();
     let mut evidence = Evidence::new(shape, texts.join("\n"));
     evidence.texts = texts.len();
     let structured = result.structured.map(RawValue::get).filter(|raw| *raw != "null");
-    evidence.only_text = !result.other_blocks && structured.is_none_or(|raw| repeats(raw, &texts));
+    let structured = structured.filter(|raw| !repeats(raw, &texts));
+    evidence.only_text = !result.other_blocks && structured.is_none();
     let structured = structured.map(str::to_owned);
     for candidate in structured.into_iter().chain(texts) {
         let looks_like_json = candidate.trim_start().starts_with(['{', '[']);
@@ -83,6 +89,15 @@ pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
         evidence.text = evidence.bodies.first().cloned().unwrap_or_default();
     }
     evidence
+}
+
+/// Some servers put the content list once more, as JSON, into the text.
+fn unblock(text: String) -> String {
+    if !text.starts_with("[{\"") {
+        return text;
+    }
+    let inner = serde_json::from_str::<[Value; 1]>(&text).ok();
+    inner.and_then(|[block]| block.get("text")?.as_str().map(str::to_owned)).unwrap_or(text)
 }
 
 /// Some SDKs repeat a text result as `{"result": text}`.
@@ -142,12 +157,13 @@ impl Evidence {
             retry_after: named_delay(&text),
             bodies: Vec::new(),
             body: None,
+            aside: String::new(),
             only_text: false,
             texts: 0,
             text,
         };
         // The TypeScript SDK puts the number of a protocol error into the text.
-        if let Some(found) = PREFIX.captures(evidence.words()) {
+        if let Some(found) = PREFIX.captures(&evidence.text) {
             evidence.rpc = found["rpc"].parse().ok();
         }
         evidence.codes.extend(leading_code(&evidence.text));
@@ -165,10 +181,9 @@ impl Evidence {
             self.status = self.status.or_else(|| status_of(part));
             self.retry_after = delay_of(part).or(self.retry_after);
         }
-        if let Some(said) = said(body) {
-            if self.text.is_empty() || self.text.trim_start().starts_with('{') {
-                self.text = said;
-            }
+        let wordless = self.text.is_empty() || self.text.trim_start().starts_with('{');
+        if let Some(said) = said(body).filter(|_| wordless) {
+            self.text = said;
         }
         self.body = Some(body.clone());
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::bytes::Regex;
 
 use super::evidence::Evidence;
 use super::soft::Signs;
@@ -68,8 +68,8 @@ impl When {
         self.shape.is_none_or(|shape| shape == evidence.shape)
             && one_of(&self.rpc, evidence.rpc)
             && one_of(&self.status, evidence.status)
-            && self.code.as_ref().is_none_or(|c| evidence.codes.iter().any(|code| c.is_match(code)))
-            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.words()))
+            && self.code.as_ref().is_none_or(|c| evidence.codes.iter().any(|code| c.is_match(code.as_bytes())))
+            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.words().as_bytes()))
     }
 }
 

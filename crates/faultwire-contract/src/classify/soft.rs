@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use regex::Regex;
+use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 use super::evidence::Evidence;
@@ -48,16 +48,18 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
         return result.texts.is_empty() && result.structured.is_some_and(|s| hints(s.get()));
     };
     let raw = text.get();
-    let begins_json = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    let looked_at = if begins_json { raw } else { &raw[..raw.floor_char_boundary(160)] };
+    let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
+    let looked_at = if matches!(first, Some(b'{' | b'[')) { raw } else { &raw[..raw.floor_char_boundary(160)] };
     hints(looked_at) || result.structured.is_some_and(|s| hints(s.get()))
 }
 
 fn hints(raw: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        const WORDS: [&str; 13] = [
+        const WORDS: &[&str] = &[
             "error", "exception", "traceback", "fail", "false", "panic", "enoent", "eacces", "econn",
-            "errcode", "fehler", "错误", "denied",
+            "errcode", "denied", "too many requests", "rate limit", "could not", "couldn't", "unable to",
+            "fatal", "not found", "status\\\":4", "status\\\":5", "status\\\":\\\"4", "status\\\":\\\"5", "fehler",
+            "erreur", "ошибка", "错误", "出错", "エラー", "오류",
         ];
         AhoCorasick::builder().ascii_case_insensitive(true).build(WORDS).ok()
     });
@@ -75,11 +77,11 @@ pub(super) fn fails(evidence: &Evidence) -> bool {
 
 impl Signs {
     fn text_fails(&self, text: &str) -> bool {
-        if text.len() > LONGEST_TEXT || !self.text.iter().any(|sign| sign.is_match(text)) {
+        if text.len() > LONGEST_TEXT || !self.text.iter().any(|sign| sign.is_match(text.as_bytes())) {
             return false;
         }
         let mut later = text.lines().skip(1).filter(|line| !line.trim().is_empty());
-        later.clone().count() < MOST_LINES || later.all(|line| self.continuation.is_match(line))
+        later.clone().count() < MOST_LINES || later.all(|line| self.continuation.is_match(line.as_bytes()))
     }
 
     fn body_fails(&self, body: &Map<String, Value>) -> bool {

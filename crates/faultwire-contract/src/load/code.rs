@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use regex::Regex;
+use regex::bytes::Regex;
 
 use super::contract::is_version;
 use super::section::{At, Section, Text};
@@ -83,7 +83,7 @@ impl Rows<'_> {
 
     fn check_id(&self, section: &Section<'_>, id: &Text<'_>) {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':');
-        let fits = self.pattern.is_none_or(|p| p.is_match(id.value));
+        let fits = self.pattern.is_none_or(|p| p.is_match(id.value.as_bytes()));
         if id.value.bytes().all(plain) && id.value.len() <= 128 && fits {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regex::Regex;
+use regex::bytes::Regex;
 use toml::de::DeTable;
 
 use super::section::{Log, Section, Text};

@@ -8,8 +8,8 @@ use toml::de::DeTable;
 use crate::load::section::{Log, Section, Text};
 use crate::mistake::Mistakes;
 
-/// What stands for a secret.
-pub(super) const SECRET: &str = "[redacted:secret]";
+/// What stands for a secret. It names none of the words that rules take for a secret's name.
+pub(super) const SECRET: &str = "[redacted]";
 
 /// What kind of thing a rule finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl RedactRule {
             let (from, to) = (floor(text, found.start()), ceil(text, found.end()));
             let slice = &text[from..to];
             let kept = self.keep.as_ref().is_some_and(|k| k.get().is_match(slice.as_bytes()));
-            if !kept && !slice.is_empty() && !slice.contains("[redacted:") {
+            if !kept && !slice.is_empty() && !slice.contains("[redacted") {
                 findings.push((from, to, placeholder));
             }
         }

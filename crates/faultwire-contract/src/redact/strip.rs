@@ -12,12 +12,13 @@ use std::borrow::Cow;
 /// ```
 #[must_use]
 pub fn strip(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.char_indices().find(|(_, c)| is_invisible(*c)).map(|(i, _)| i) else {
+    if !text.chars().any(is_invisible) {
         return Cow::Borrowed(text);
-    };
-    let mut out = String::with_capacity(text.len());
-    out.push_str(&text[..first]);
-    let mut rest = &text[first..];
+    }
+    // A zero-width character inside an escape must not keep it from being seen as one.
+    let joined: String = text.chars().filter(|c| !is_invisible(*c) || steers(*c)).collect();
+    let mut out = String::with_capacity(joined.len());
+    let mut rest = joined.as_str();
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
@@ -29,6 +30,11 @@ pub fn strip(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// What begins or ends an escape.
+fn steers(c: char) -> bool {
+    matches!(c, '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}')
 }
 
 fn is_invisible(c: char) -> bool {

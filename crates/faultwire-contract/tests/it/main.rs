@@ -1,3 +1,4 @@
 //! Integration tests of the contract crate.
 
+mod classification;
 mod redaction;

@@ -1,0 +1,217 @@
+//! What can be typed, and the help that teaches it.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use faultwire_contract::DEFAULT;
+
+/// One error contract for every MCP tool failure.
+#[derive(Parser)]
+#[command(name = "faultwire", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    /// Print JSON; errors of our own become envelopes on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  faultwire contract list                          the contracts that come built in
+  faultwire explain governance.rate_limited        what a code means and what to do
+  echo '{\"code\":\"cache_invalid\"}' | faultwire render --contract context-resolve
+  npx some-server < calls.jsonl | faultwire classify --contract kaiza
+
+Exit codes: 0 fine, 1 findings, 2 usage or bad input.";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Look at contracts, check them, compare them
+    #[command(subcommand)]
+    Contract(ContractCommand),
+    /// Explain a code: meaning, retry, status, alert level, what to do, an example
+    Explain(ExplainArgs),
+    /// Turn a fault (JSON on stdin) into its envelope
+    Render(RenderArgs),
+    /// Turn an envelope (JSON on stdin) back into the fault
+    Decode(DecodeArgs),
+    /// Say of each line that a server sent whether it is a failure, and which
+    Classify(ClassifyArgs),
+    /// Take credentials, paths, stack frames and inner addresses out of a text
+    Redact(RedactArgs),
+    /// Decide whether a call that failed with this envelope is sent again, and when
+    Retry(RetryArgs),
+    /// Work with alerts
+    #[command(subcommand)]
+    Alerts(AlertsCommand),
+    /// Run the HTTP gateway (not in this version yet)
+    Serve,
+    /// Print a completion script for your shell
+    #[command(after_help = "Example:\n  faultwire completions bash > ~/.local/share/bash-completion/completions/faultwire")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum ContractCommand {
+    /// List the built-in contracts
+    List,
+    /// Show a contract: codes, conditions, bounds
+    #[command(after_help = "Examples:\n  faultwire contract show owlclaw\n  faultwire contract show ./my-contract.toml --json")]
+    Show {
+        /// A built-in name or a file
+        contract: String,
+    },
+    /// Check contracts: every mistake with its line, and the contract's own tests
+    #[command(after_help = "Example:\n  faultwire contract lint my-contract.toml\n\nExit code 1 when something was found.")]
+    Lint {
+        /// Built-in names or files
+        #[arg(required = true)]
+        contracts: Vec<String>,
+    },
+    /// Compare two versions: breaking, additive or none, with reasons
+    #[command(after_help = "Example:\n  faultwire contract diff old.toml new.toml\n\nExit code 1 when the change is breaking.")]
+    Diff {
+        /// The published version: a built-in name or a file
+        old: String,
+        /// The version to come: a built-in name or a file
+        new: String,
+    },
+    /// Print the JSON Schema (2020-12) of an envelope
+    #[command(after_help = "Example:\n  faultwire contract schema context-resolve > error-v0.json")]
+    Schema(SchemaArgs),
+}
+
+/// Which contract.
+#[derive(clap::Args)]
+pub struct Contract {
+    /// A built-in name or a file
+    #[arg(long, short, value_name = "NAME_OR_FILE", default_value = DEFAULT, env = "FAULTWIRE_CONTRACT")]
+    pub contract: String,
+}
+
+#[derive(clap::Args)]
+pub struct SchemaArgs {
+    /// A built-in name or a file
+    pub contract: String,
+    /// Which envelope
+    #[arg(long, value_enum, default_value_t = SchemaSurface::Mcp)]
+    pub surface: SchemaSurface,
+    /// Which profile, where the contract has several
+    #[arg(long)]
+    pub profile: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum SchemaSurface {
+    /// The envelope that an MCP client reads
+    Mcp,
+    /// The body that an HTTP client reads
+    Http,
+    /// The whole MCP CallToolResult
+    Result,
+    /// The envelope of successes, where the contract has one
+    Success,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Surface {
+    /// The envelope that an MCP client reads
+    Mcp,
+    /// The body that an HTTP client reads
+    Http,
+    /// The whole MCP CallToolResult
+    Result,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  faultwire explain SESSION_LOCKED\n  faultwire explain TIMEOUT --contract workrail --json")]
+pub struct ExplainArgs {
+    /// The code, as an envelope shows it
+    pub code: String,
+    /// Look only in this contract: a built-in name or a file
+    #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
+    pub contract: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  echo '{\"code\":\"x_rate_limited\",\"meta\":{\"elapsed_ms\":12}}' | faultwire render -c tuitbot --profile workflow\n\nWith incident and timestamp given, the output depends on the input alone.")]
+pub struct RenderArgs {
+    #[command(flatten)]
+    pub contract: Contract,
+    /// Which envelope
+    #[arg(long, value_enum, default_value_t = Surface::Mcp)]
+    pub surface: Surface,
+    /// Which profile, where the contract has several
+    #[arg(long)]
+    pub profile: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  echo '{\"error\":{\"code\":\"io_error\",\"message\":\"I/O error occurred\"}}' | faultwire decode -c context-resolve")]
+pub struct DecodeArgs {
+    #[command(flatten)]
+    pub contract: Contract,
+    /// Which envelope
+    #[arg(long, value_enum, default_value_t = Surface::Mcp)]
+    pub surface: Surface,
+    /// Which profile; all are tried without it
+    #[arg(long)]
+    pub profile: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}' | faultwire classify\n\nOne line in, one line out: {\"failure\":false} or {\"failure\":true,\"rule\":…} with the fault.")]
+pub struct ClassifyArgs {
+    #[command(flatten)]
+    pub contract: Contract,
+    /// The longest line that is taken apart
+    #[arg(long, value_name = "BYTES", default_value_t = 16 * 1024 * 1024)]
+    pub max_line: usize,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  echo 'login failed: password=hunter2' | faultwire redact")]
+pub struct RedactArgs {
+    /// Use this contract's own rules too: a built-in name or a file
+    #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
+    pub contract: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  faultwire retry -c owlclaw --attempt 3 --read-only < envelope.json\n\nNothing is retried unless its code is retryable and the tool surely did not run, or may safely run twice.")]
+pub struct RetryArgs {
+    #[command(flatten)]
+    pub contract: Contract,
+    /// Which attempt failed, from 1
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempt: u32,
+    /// How many retries are left to spend; without limit when not given
+    #[arg(long)]
+    pub budget: Option<u32>,
+    /// The tool changes nothing
+    #[arg(long, conflicts_with = "idempotent")]
+    pub read_only: bool,
+    /// Running the tool twice does the same as once
+    #[arg(long)]
+    pub idempotent: bool,
+    /// Which envelope; all are tried without it
+    #[arg(long, value_enum)]
+    pub surface: Option<Surface>,
+}
+
+#[derive(Subcommand)]
+pub enum AlertsCommand {
+    /// Read failures, one JSON a line, and print the pages they would have raised
+    #[command(after_help = "Example:\n  echo '{\"t\":0,\"client\":\"a\",\"code\":\"auth.forbidden\"}' | faultwire alerts replay -c owlclaw")]
+    Replay {
+        #[command(flatten)]
+        contract: Contract,
+        /// How many pairs of client and code are remembered
+        #[arg(long, default_value_t = faultwire_contract::DEFAULT_CAPACITY)]
+        capacity: usize,
+    },
+}

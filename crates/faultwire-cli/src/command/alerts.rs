@@ -1,0 +1,84 @@
+//! `alerts replay`: failures in, the pages they would have raised out.
+
+use std::time::Duration;
+
+use faultwire_contract::Alerts;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+use crate::args::AlertsCommand;
+use crate::edge::Line;
+use crate::problem::Problem;
+use crate::{Done, chosen, edge};
+
+/// A line with an event is never longer.
+const LONGEST_LINE: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    t: Number,
+    client: String,
+    code: String,
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    t: &'a Number,
+    level: &'a str,
+    client: &'a str,
+    code: &'a str,
+    count: usize,
+}
+
+pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
+    let AlertsCommand::Replay { contract, capacity } = command;
+    let contract = chosen::contract(&contract.contract)?;
+    let mut alerts = Alerts::new(&contract, *capacity);
+    edge::lines(LONGEST_LINE, |number, line| {
+        let bad = |what: String, help: &str| Problem::bad(&format!("stdin, line {number}"), what, help);
+        let Line::Whole(line) = line else {
+            return Err(bad("the line is too long".to_owned(), "an event is a short JSON object"));
+        };
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let event: Event = serde_json::from_slice(&line).map_err(|e| {
+            bad(format!("no event: {e}"), r#"write {"t":SECONDS,"client":"…","code":"…"}"#)
+        })?;
+        let t = seconds(&event.t).ok_or_else(|| {
+            bad(format!("\"t\" is {}", event.t), "give seconds, not negative")
+        })?;
+        let Some(page) = alerts.observe(t, &event.client, &event.code) else {
+            let what = format!("{} has no code {:?}", contract.name, event.code);
+            let near = contract.nearest_code(&event.code);
+            let help = near.map_or_else(|| "use one of its codes".to_owned(), |n| format!("did you mean {n:?}?"));
+            return Err(bad(what, &help));
+        };
+        let Some(page) = page else { return Ok(()) };
+        let page = Page {
+            t: &event.t,
+            level: page.level,
+            client: &event.client,
+            code: &event.code,
+            count: page.count,
+        };
+        let mut json = serde_json::to_vec(&page).map_err(|e| Problem::Output(e.into()))?;
+        json.push(b'\n');
+        edge::print(&json)
+    })?;
+    if alerts.forgotten() > 0 {
+        let n = alerts.forgotten();
+        edge::complain(&format!("note: {n} pairs of client and code were forgotten early; raise --capacity\n"));
+    }
+    Ok(Done::Fine)
+}
+
+/// Whole microseconds, so that the window's edges are exact.
+fn seconds(t: &Number) -> Option<Duration> {
+    if let Some(whole) = t.as_u64() {
+        return Some(Duration::from_secs(whole));
+    }
+    let seconds = t.as_f64().filter(|s| *s >= 0.0 && *s < 1e12)?;
+    Some(Duration::from_micros((seconds * 1e6).round() as u64))
+}

@@ -1,0 +1,226 @@
+//! `contract`: list, show, lint, diff, schema.
+
+use faultwire_contract::compat::{self, Impact};
+use faultwire_contract::{BUILTINS, Builtin, Code, Contract, Paging, RetryClass, SchemaOf, Surface, lint};
+use serde_json::{Map, Value, json};
+
+use crate::args::{SchemaArgs, SchemaSurface};
+use crate::problem::Problem;
+use crate::style::{DIM, ERROR, GOOD, HEAD, HELP, WARN, paint, table};
+use crate::{Done, chosen, edge};
+
+pub fn list(json: bool) -> Result<Done, Problem> {
+    let all: Vec<_> = BUILTINS.iter().map(Builtin::contract).collect();
+    if json {
+        let rows = all.iter().map(|c| {
+            json!({ "name": c.name, "version": c.version, "title": c.title, "codes": c.codes().len(), "profiles": c.profiles })
+        });
+        edge::print(format!("{:#}\n", rows.collect::<Value>()).as_bytes())?;
+        return Ok(Done::Fine);
+    }
+    let mut rows = vec![vec!["NAME".into(), "VERSION".into(), "CODES".into(), "PROFILES".into(), "TITLE".into()]];
+    for c in &all {
+        let profiles = if c.profiles.len() > 1 { c.profiles.join(", ") } else { "-".to_owned() };
+        rows.push(vec![c.name.clone(), c.version.clone(), c.codes().len().to_string(), profiles, c.title.clone()]);
+    }
+    edge::show(&table(&rows))?;
+    Ok(Done::Fine)
+}
+
+pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
+    let contract = chosen::contract(name)?;
+    if json {
+        edge::print(format!("{:#}\n", contract_json(&contract)).as_bytes())?;
+        return Ok(Done::Fine);
+    }
+    let mut out = format!(
+        "{} {}  {}\n\n",
+        paint(HEAD, &contract.name),
+        contract.version,
+        paint(DIM, &contract.title),
+    );
+    let mut rows = vec![vec!["CODE".into(), "CATEGORY".into(), "RETRY".into(), "STATUS".into(), "ALERT".into(), "MESSAGE".into()]];
+    for code in contract.codes() {
+        let statuses: Vec<String> = code.status.iter().map(ToString::to_string).collect();
+        let classes: Vec<&str> = code.retry.iter().map(|c| c.name()).collect();
+        rows.push(vec![
+            code.id.clone(),
+            code.category.clone(),
+            classes.join("|"),
+            statuses.join("|"),
+            code.alert.clone(),
+            code.message.clone(),
+        ]);
+    }
+    out += &table(&rows);
+    out.push('\n');
+    let mut rows = vec![vec!["CONDITION".into(), "CODE".into()]];
+    rows.extend(contract.conditions().map(|(name, code)| vec![name, code.id.clone()]));
+    out += &table(&rows);
+    out += &format!("\n`faultwire explain CODE -c {name}` explains each.\n");
+    edge::show(&out)?;
+    Ok(Done::Fine)
+}
+
+fn contract_json(contract: &Contract) -> Value {
+    let conditions: Map<String, Value> =
+        contract.conditions().map(|(name, code)| (name, code.id.clone().into())).collect();
+    let levels: Map<String, Value> = contract
+        .levels
+        .iter()
+        .map(|level| {
+            let paging = match level.paging {
+                Paging::Every => json!({ "page": "every" }),
+                Paging::Never => json!({ "page": "never" }),
+                Paging::MoreThan { events, within } => {
+                    json!({ "more_than": events, "within_s": within.as_secs() })
+                }
+            };
+            (level.name.clone(), paging)
+        })
+        .collect();
+    let kinds: Map<String, Value> = RetryClass::ALL
+        .into_iter()
+        .map(|class| (class.name().to_owned(), contract.retry.kind(class).into()))
+        .collect();
+    json!({
+        "name": contract.name,
+        "version": contract.version,
+        "title": contract.title,
+        "frozen": contract.frozen,
+        "fallback": contract.fallback().id,
+        "profiles": contract.profiles,
+        "categories": contract.categories,
+        "codes": contract.codes().iter().map(code_json).collect::<Vec<_>>(),
+        "conditions": conditions,
+        "alert": levels,
+        "retry": {
+            "kinds": kinds,
+            "base_ms": contract.retry.backoff.base.as_millis(),
+            "cap_ms": contract.retry.backoff.cap.as_millis(),
+        },
+        "text": {
+            "message": if contract.text.canonical { "canonical" } else { "redacted" },
+            "message_bytes": contract.text.message_bytes,
+            "suggestion_bytes": contract.text.suggestion_bytes,
+            "details_bytes": contract.text.details_bytes,
+            "details_depth": contract.text.details_depth,
+            "cause_bytes": contract.text.cause_bytes,
+            "stack_bytes": contract.text.stack_bytes,
+            "envelope_bytes": contract.text.envelope_bytes,
+        },
+        "surfaces": {
+            "mcp": { "content_type": contract.content_type(Surface::Mcp) },
+            "http": { "content_type": contract.content_type(Surface::Http) },
+        },
+        "success": contract.wraps_success(),
+    })
+}
+
+/// A row; retry and status are a list where the row has several, the default first.
+pub fn code_json(code: &Code) -> Value {
+    let classes: Vec<&str> = code.retry.iter().map(|c| c.name()).collect();
+    let mut row = json!({
+        "id": code.id,
+        "category": code.category,
+        "retry": one_or_many(&classes),
+        "retryable": code.default_retry().is_retryable(),
+        "status": one_or_many(&code.status),
+        "alert": code.alert,
+        "message": code.message,
+        "meaning": code.meaning,
+        "action": code.action,
+        "since": code.since,
+    });
+    let optional = [
+        ("after_ms", code.after.map(|d| json!(d.as_millis()))),
+        ("type", code.problem_type.as_ref().map(|t| json!(t))),
+        ("mcp", code.mcp.as_ref().map(|m| json!(m))),
+        ("keeps_data", code.keeps_data.then(|| json!(true))),
+        ("outcome", code.outcome.map(|o| json!(o))),
+        ("retired", code.retired.as_ref().map(|r| json!({ "since": r.since, "successor": r.successor }))),
+    ];
+    for (key, value) in optional.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+        row[key] = value;
+    }
+    row
+}
+
+fn one_or_many<T: serde::Serialize>(list: &[T]) -> Value {
+    match list {
+        [one] => json!(one),
+        many => json!(many),
+    }
+}
+
+pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
+    let mut all = Vec::new();
+    for name in names {
+        match chosen::contract(name) {
+            Ok(contract) => all.extend(lint::lint(&contract).into_iter().map(|f| (name, f.line, f.what, f.help))),
+            Err(Problem::Contract(mistakes)) => {
+                all.extend(mistakes.list.into_iter().map(|m| (name, Some(m.line), m.what, m.help)));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if json {
+        let rows = all.iter().map(|(file, line, what, help)| {
+            json!({ "file": file, "line": line, "what": what, "help": help })
+        });
+        edge::print(format!("{:#}\n", rows.collect::<Value>()).as_bytes())?;
+    } else {
+        let mut out = String::new();
+        for (file, line, what, help) in &all {
+            let place = line.map_or_else(|| (*file).clone(), |line| format!("{file}:{line}"));
+            out += &format!("{}: {what}\n  {}: {help}\n", paint(ERROR, &place), paint(HELP, "help"));
+        }
+        out += &match all.len() {
+            0 => format!("{}: {} checked\n", paint(GOOD, "fine"), names.join(", ")),
+            1 => "1 finding\n".to_owned(),
+            n => format!("{n} findings\n"),
+        };
+        edge::show(&out)?;
+    }
+    Ok(if all.is_empty() { Done::Fine } else { Done::Findings })
+}
+
+pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
+    let (old, new) = (chosen::contract(old)?, chosen::contract(new)?);
+    let changes = compat::changes(&old, &new);
+    let impact = compat::impact(&changes);
+    if json {
+        let rows: Vec<Value> =
+            changes.iter().map(|c| json!({ "impact": c.impact.name(), "what": c.what })).collect();
+        edge::print(format!("{:#}\n", json!({ "impact": impact.name(), "changes": rows })).as_bytes())?;
+    } else {
+        let style = |impact| match impact {
+            Impact::Breaking => ERROR,
+            Impact::Additive => WARN,
+            Impact::None => DIM,
+        };
+        let mut out = format!("{}\n", paint(style(impact), impact.name()));
+        for change in &changes {
+            out += &format!("  {}  {}\n", paint(style(change.impact), &format!("{:<8}", change.impact.name())), change.what);
+        }
+        edge::show(&out)?;
+    }
+    Ok(if impact == Impact::Breaking { Done::Findings } else { Done::Fine })
+}
+
+pub fn schema(args: &SchemaArgs) -> Result<Done, Problem> {
+    let contract = chosen::contract(&args.contract)?;
+    let profile = chosen::profile(&contract, args.profile.as_deref())?;
+    let of = match args.surface {
+        SchemaSurface::Mcp => SchemaOf::Surface(Surface::Mcp),
+        SchemaSurface::Http => SchemaOf::Surface(Surface::Http),
+        SchemaSurface::Result => SchemaOf::CallToolResult,
+        SchemaSurface::Success => SchemaOf::Success,
+    };
+    let schema = contract.schema(of, profile).ok_or_else(|| {
+        let what = "the contract leaves successes as they are";
+        Problem::bad(&contract.name, what, "ask for another surface")
+    })?;
+    edge::print(format!("{schema:#}\n").as_bytes())?;
+    Ok(Done::Fine)
+}

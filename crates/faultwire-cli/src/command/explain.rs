@@ -1,0 +1,153 @@
+//! `explain`: one page about a code, for a newcomer.
+
+use std::sync::Arc;
+
+use faultwire_contract::{
+    BUILTINS, Builtin, Code, Contract, Fault, Level, Paging, Profile, Report, RetryClass, Stamp, Surface,
+    nearest,
+};
+use serde_json::{Value, json};
+
+use super::contract::code_json;
+use crate::args::ExplainArgs;
+use crate::problem::Problem;
+use crate::style::{CODE, DIM, GOOD, HEAD, WARN, paint};
+use crate::{Done, chosen, edge};
+
+/// Moment and incident of the example envelopes.
+const EXAMPLE: Stamp = Stamp { now_ms: 1_768_836_730_123, random: 0x5eed, show_stack: false };
+
+pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
+    let contracts = match &args.contract {
+        Some(name) => vec![chosen::contract(name)?],
+        None => BUILTINS.iter().map(Builtin::contract).collect(),
+    };
+    let found: Vec<(&Arc<Contract>, &Code)> = contracts
+        .iter()
+        .filter_map(|contract| {
+            let same = |c: &&Code| c.id.eq_ignore_ascii_case(&args.code);
+            Some((contract, contract.codes().iter().find(same)?))
+        })
+        .collect();
+    if found.is_empty() {
+        let all = contracts.iter().flat_map(|c| c.codes().iter().map(|code| code.id.as_str()));
+        let help = match nearest(&args.code, all) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "`faultwire contract show NAME` lists the codes of a contract".to_owned(),
+        };
+        return Err(Problem::bad(&args.code, "no contract has this code", help));
+    }
+    if json {
+        let pages: Vec<Value> = found.iter().map(|(contract, code)| page_json(contract, code)).collect();
+        edge::print(format!("{:#}\n", if pages.len() == 1 { pages[0].clone() } else { pages.into() }).as_bytes())?;
+    } else {
+        let pages: Vec<String> = found.iter().map(|(contract, code)| page(contract, code)).collect();
+        edge::show(&pages.join("\n"))?;
+    }
+    Ok(Done::Fine)
+}
+
+fn page_json(contract: &Arc<Contract>, code: &Code) -> Value {
+    let mut page = code_json(code);
+    page["contract"] = json!({ "name": contract.name, "version": contract.version });
+    page["conditions"] = conditions(contract, code).into();
+    page["example"] = serde_json::from_slice(&example(contract, code, Surface::Mcp)).unwrap_or(Value::Null);
+    page
+}
+
+fn page(contract: &Arc<Contract>, code: &Code) -> String {
+    let mut out = format!(
+        "{}  {}\n\n  {}\n",
+        paint(CODE, &code.id),
+        paint(DIM, &format!("{} {}, {}", contract.name, contract.version, code.category)),
+        code.meaning,
+    );
+    if let Some(retired) = &code.retired {
+        out += &format!("  Retired in {}; {} took its place.\n", retired.since, retired.successor);
+    }
+    out.push('\n');
+    let mut fact = |name: &str, text: String| {
+        out += &format!("  {}  {text}\n", paint(HEAD, &format!("{name:<13}")));
+    };
+    fact("Message", code.message.clone());
+    fact("Retry", retry(contract, code));
+    fact("What to do", code.action.clone());
+    fact("HTTP status", statuses(code));
+    fact("Alert", alert(contract, code));
+    if let Some(outcome) = code.outcome {
+        fact("The tool ran", if outcome.name() == "not_sent" { "no" } else { outcome.name() }.to_owned());
+    }
+    if let Some(mcp) = &code.mcp {
+        fact("In MCP", mcp.clone());
+    }
+    let seen = conditions(contract, code);
+    if !seen.is_empty() {
+        fact("Raised for", seen.join(", "));
+    }
+    fact("Since", code.since.clone());
+    out += &format!("\n  {}\n", paint(HEAD, "Example"));
+    let mcp = example(contract, code, Surface::Mcp);
+    out += &indented(&mcp);
+    let http = example(contract, code, Surface::Http);
+    if http != mcp {
+        let kind = contract.content_type(Surface::Http);
+        out += &format!("\n  {}\n", paint(HEAD, &format!("Over HTTP ({kind})")));
+        out += &indented(&http);
+    }
+    out
+}
+
+fn indented(json: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
+    format!("{value:#}").lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn retry(contract: &Contract, code: &Code) -> String {
+    let one = |class: &RetryClass| match class {
+        RetryClass::Never => paint(WARN, "never: the same call cannot succeed"),
+        RetryClass::Immediate => paint(GOOD, "at once"),
+        RetryClass::After => {
+            let ms = code.after.map(|d| d.as_millis()).unwrap_or_default();
+            paint(GOOD, &format!("after the delay that the envelope names, {ms} ms unless told"))
+        }
+        RetryClass::Backoff => {
+            let cap = contract.retry.backoff.cap.as_secs();
+            paint(GOOD, &format!("yes: after the delay that the envelope names, else with growing delays up to {cap} s"))
+        }
+    };
+    let all: Vec<String> = code.retry.iter().map(one).collect();
+    all.join("; or, where the envelope says so, ")
+}
+
+fn statuses(code: &Code) -> String {
+    let all: Vec<String> = code.status.iter().map(ToString::to_string).collect();
+    all.join(" or ")
+}
+
+fn alert(contract: &Contract, code: &Code) -> String {
+    let level = contract.levels.iter().find(|l| l.name == code.alert);
+    let when = match level {
+        Some(Level { paging: Paging::Every, .. }) => "pages on every single event".to_owned(),
+        Some(Level { paging: Paging::MoreThan { events, within }, .. }) => {
+            let window = within.as_secs();
+            format!("pages when one client has more than {events} within {window} s")
+        }
+        Some(Level { paging: Paging::Never, .. }) | None => "never pages".to_owned(),
+    };
+    format!("{}: {when}", code.alert)
+}
+
+fn conditions(contract: &Contract, code: &Code) -> Vec<String> {
+    contract.conditions().filter(|(_, c)| c.id == code.id).map(|(name, _)| name).collect()
+}
+
+/// The envelope of the contract's own test for the code, or of the code alone.
+fn example(contract: &Arc<Contract>, code: &Code, surface: Surface) -> Vec<u8> {
+    let own = contract.examples.iter().find(|e| e.code == code.id);
+    let report = own.and_then(|e| serde_json::from_str(&e.fault).ok()).unwrap_or_else(|| Report {
+        tool: Some("search".to_owned()),
+        ..Report::new(&code.id)
+    });
+    let fault = Fault::new(contract, report, &EXAMPLE);
+    fault.map(|fault| fault.envelope(surface, Profile::default())).unwrap_or_default()
+}

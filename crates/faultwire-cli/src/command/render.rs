@@ -1,0 +1,27 @@
+//! `render`: a fault in, the envelope's exact bytes and one newline out.
+
+use faultwire_contract::{Fault, Report, ResultOptions, Surface};
+
+use crate::args::{self, RenderArgs};
+use crate::problem::Problem;
+use crate::{Done, chosen, edge};
+
+pub fn run(args: &RenderArgs) -> Result<Done, Problem> {
+    let contract = chosen::contract(&args.contract.contract)?;
+    let profile = chosen::profile(&contract, args.profile.as_deref())?;
+    let report: Report = serde_json::from_slice(&edge::input()?).map_err(|e| {
+        Problem::bad("stdin", format!("no fault: {e}"), "send one JSON object; only \"code\" is needed")
+    })?;
+    let fault = Fault::new(&contract, report, &edge::stamp(&contract)).map_err(|e| {
+        let help = format!("`faultwire contract show {}` lists the codes and what each takes", args.contract.contract);
+        Problem::bad("stdin", e.to_string(), help)
+    })?;
+    let mut bytes = match args.surface {
+        args::Surface::Mcp => fault.envelope(Surface::Mcp, profile),
+        args::Surface::Http => fault.envelope(Surface::Http, profile),
+        args::Surface::Result => fault.call_tool_result(profile, ResultOptions::default()),
+    };
+    bytes.push(b'\n');
+    edge::print(&bytes)?;
+    Ok(Done::Fine)
+}

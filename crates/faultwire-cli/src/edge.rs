@@ -1,0 +1,119 @@
+//! The edge: the clock, the environment, randomness, files and streams. Nothing else touches them.
+
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use faultwire_contract::{Contract, Stamp};
+
+use crate::problem::Problem;
+
+/// More is not read at once.
+const LARGEST_INPUT: u64 = 64 * 1024 * 1024;
+
+/// What only this machine knows at this moment.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads clock and environment")]
+pub fn stamp(contract: &Contract) -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp {
+        now_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        random: random(),
+        show_stack: contract.shows_stack(|variable| std::env::var(variable).ok()),
+    }
+}
+
+/// A uniform random number. A machine without randomness gets no jitter, which does no harm.
+pub fn random() -> u64 {
+    getrandom::u64().unwrap_or_default()
+}
+
+/// Everything on stdin.
+pub fn input() -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(Problem::Input)?;
+    if bytes.len() as u64 > LARGEST_INPUT {
+        return Err(Problem::bad("stdin", format!("more than {LARGEST_INPUT} bytes"), "send less"));
+    }
+    Ok(bytes)
+}
+
+/// One line of stdin.
+pub enum Line {
+    /// The line without its end.
+    Whole(Vec<u8>),
+    /// A line of more than the limit; it was read over.
+    TooLong,
+}
+
+/// Calls `each` with every line of stdin, numbered from 1. No line takes more memory than `limit`.
+pub fn lines(
+    limit: usize,
+    mut each: impl FnMut(usize, Line) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    let mut stdin = io::stdin().lock();
+    let mut number = 0;
+    while let Some(line) = next_line(&mut stdin, limit).map_err(Problem::Input)? {
+        number += 1;
+        each(number, line)?;
+    }
+    Ok(())
+}
+
+fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    let read = input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Some(Line::Whole(line)));
+    }
+    if line.len() <= limit {
+        return Ok(Some(Line::Whole(line)));
+    }
+    skip_line(input)?;
+    Ok(Some(Line::TooLong))
+}
+
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let available = input.fill_buf()?;
+        if available.is_empty() {
+            return Ok(());
+        }
+        let end = available.iter().position(|b| *b == b'\n');
+        let used = end.map_or(available.len(), |i| i + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// The text of a file.
+pub fn file(path: &Path) -> Result<String, Problem> {
+    let bytes = std::fs::read(path).map_err(|e| Problem::File(path.to_owned(), e))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        let place = format!("{}:{line}", path.display());
+        Problem::bad(&place, "not UTF-8".to_owned(), "save the file as UTF-8")
+    })
+}
+
+/// Writes bytes to stdout, as they are.
+pub fn print(bytes: &[u8]) -> Result<(), Problem> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Problem::Output)
+}
+
+/// Writes a text for people to stdout; colour only on a terminal.
+pub fn show(text: &str) -> Result<(), Problem> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Problem::Output)
+}
+
+/// Writes a complaint to stderr. When even that fails there is nobody left to tell.
+pub fn complain(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}

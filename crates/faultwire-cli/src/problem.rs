@@ -1,0 +1,87 @@
+//! What can go wrong with a command itself: what, where, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use faultwire_contract::{Condition, DEFAULT, Fault, Mistakes, Profile, Report, Surface, builtin};
+
+use crate::edge;
+use crate::style::{ERROR, HELP};
+
+/// A reason to exit with 2.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The input cannot be used.
+    #[error("{place}: {what}")]
+    Bad {
+        /// Where.
+        place: String,
+        /// What.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// A contract file that does not load.
+    #[error("{0}")]
+    Contract(Mistakes),
+    /// A file that cannot be read.
+    #[error("{0}: {1}")]
+    File(PathBuf, #[source] io::Error),
+    /// stdin cannot be read.
+    #[error("stdin: {0}")]
+    Input(#[source] io::Error),
+    /// stdout cannot be written.
+    #[error("stdout: {0}")]
+    Output(#[source] io::Error),
+}
+
+impl Problem {
+    /// Bad input, with what to do.
+    pub fn bad(place: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Bad { place: place.to_owned(), what: what.into(), help: help.into() }
+    }
+
+    /// Whoever read our output has gone: `faultwire … | head` is no failure.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// For a terminal.
+    pub fn for_people(&self) -> String {
+        let mut text = format!("{ERROR}error{ERROR:#}: {self}\n");
+        if let Some(help) = self.help() {
+            text += &format!("  {HELP}help{HELP:#}: {help}\n");
+        }
+        text
+    }
+
+    /// As an envelope of the default contract.
+    pub fn envelope(&self) -> String {
+        let condition = match self {
+            Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
+            Self::Input(_) | Self::Output(_) => Condition::Internal,
+        };
+        let Some(contract) = builtin(DEFAULT) else { return self.for_people() };
+        let report = Report {
+            condition: Some(condition),
+            message: Some(self.to_string()),
+            suggestion: self.help().map(str::to_owned),
+            ..Report::new(&contract.code_for(condition, None).id)
+        };
+        match Fault::new(&contract, report, &edge::stamp(&contract)) {
+            Ok(fault) => {
+                let bytes = fault.envelope(Surface::Mcp, Profile::default());
+                format!("{}\n", String::from_utf8_lossy(&bytes))
+            }
+            Err(e) => format!("{e}\n"),
+        }
+    }
+
+    fn help(&self) -> Option<&str> {
+        match self {
+            Self::Bad { help, .. } => Some(help),
+            Self::File(..) => Some("name a file that can be read, or a built-in contract"),
+            Self::Contract(_) | Self::Input(_) | Self::Output(_) => None,
+        }
+    }
+}
