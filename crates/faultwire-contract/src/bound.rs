@@ -54,32 +54,39 @@ impl Budget {
         }
     }
 
+    /// Room for the mark that tells of what was left out is set aside before anything is kept.
     fn list(&mut self, items: Vec<Value>, depth: usize) -> Value {
-        self.spend(2);
+        if !self.spend(2 + MARK) {
+            return self.mark();
+        }
         let mut kept = Vec::new();
         for item in items {
             if self.left <= 2 * MARK {
-                kept.push(self.mark());
-                break;
+                kept.push(Value::from(ELLIPSIS));
+                return Value::Array(kept);
             }
             kept.push(self.take(item, depth - 1));
         }
+        self.left += MARK;
         Value::Array(kept)
     }
 
     fn object(&mut self, members: Map<String, Value>, depth: usize) -> Value {
-        self.spend(2);
+        if !self.spend(2 + 2 * MARK) {
+            return self.mark();
+        }
         let mut kept = Map::new();
         for (key, value) in members {
             let lead = escaped_len(&key) + 4;
             if self.left <= lead + 2 * MARK {
-                kept.insert(ELLIPSIS.to_owned(), self.mark());
-                break;
+                kept.insert(ELLIPSIS.to_owned(), Value::from(ELLIPSIS));
+                return Value::Object(kept);
             }
             self.spend(lead);
             let value = self.take(value, depth - 1);
             kept.insert(key, value);
         }
+        self.left += 2 * MARK;
         Value::Object(kept)
     }
 

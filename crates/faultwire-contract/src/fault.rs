@@ -268,8 +268,10 @@ impl Public<'_> {
         let text = &self.contract.text;
         report.message = Some(self.message(report.message));
         report.suggestion = report.suggestion.map(|s| self.words(&s, text.suggestion_bytes));
-        report.details = report.details.map(|d| self.json(d, text.details_bytes));
-        report.data = report.data.filter(|_| self.row.keeps_data).map(|d| self.json(d, text.details_bytes));
+        let something = |v: &Value| !v.is_null();
+        report.details = report.details.filter(something).map(|d| self.json(d, text.details_bytes));
+        let kept = report.data.filter(|d| self.row.keeps_data && something(d));
+        report.data = kept.map(|d| self.json(d, text.details_bytes));
         report.cause = report.cause.and_then(cause::normalise).map(|c| self.json(c, text.cause_bytes));
         let stack = report.stack.filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
         report.stack = stack.map(|s| {

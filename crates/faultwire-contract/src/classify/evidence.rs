@@ -56,7 +56,7 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
         _ => (None, None),
     };
     let mut evidence = Evidence::new(Shape::RpcError, text.unwrap_or_default().to_owned());
-    if let Some(data) = data.filter(|d| d.is_object()) {
+    if let Some(data) = data.filter(|d| d.is_object() || d.is_array()) {
         evidence.bodies.push(data.to_string());
         evidence.take_body(data);
     }

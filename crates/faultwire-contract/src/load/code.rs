@@ -117,6 +117,7 @@ impl Rows<'_> {
         }
         let help = match nearest(word.value, known.clone()) {
             Some(near) => format!("did you mean {near:?}?"),
+            None if known.clone().next().is_none() => format!("the contract defines no {what} yet"),
             None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
         };
         let what = format!("{} has the {what} {:?}, which is not defined", section.name, word.value);

@@ -66,7 +66,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
 
     let (section, head) = head?;
     let fallback = section.need_text("fallback", "name the code for what nothing else fits");
-    let fallback = fallback.and_then(|id| known.find(section, &id, "\"fallback\""));
+    let fallback = fallback.and_then(|id| known.living(section, &id, "\"fallback\""));
     Some(Contract {
         name: head.name?,
         version: head.version?,
@@ -101,8 +101,18 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The code's place in the list; a mistake when there is none, or when it is retired.
-    pub(super) fn find(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
+    /// The place of a code that is still answered; a mistake when there is none such.
+    pub(super) fn living(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
+        let i = self.registered(section, id, whose)?;
+        if let Some(retired) = &self.codes[i].retired {
+            let what = format!("{whose} names {:?}, which is retired", id.value);
+            section.log.note(&id.at, what, format!("use its successor {:?}", retired.successor));
+        }
+        Some(i)
+    }
+
+    /// The place of a code, retired or not; a mistake when there is none.
+    fn registered(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
         let Some(&i) = self.index.get(id.value) else {
             let help = match nearest(id.value, self.index.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean {near:?}?"),
@@ -112,10 +122,6 @@ impl Known<'_> {
             section.log.note(&id.at, what, help);
             return None;
         };
-        if let Some(retired) = &self.codes[i].retired {
-            let what = format!("{whose} names {:?}, which is retired", id.value);
-            section.log.note(&id.at, what, format!("use its successor {:?}", retired.successor));
-        }
         Some(i)
     }
 }
@@ -236,7 +242,7 @@ fn condition(
         return None;
     }
     match section.text_or_section(name)? {
-        Ok(id) => Some((known.find(section, &id, name)?, Vec::new())),
+        Ok(id) => Some((known.living(section, &id, name)?, Vec::new())),
         Err(finer) => {
             let mut keys = vec!["any"];
             keys.extend(condition.aspects().iter().map(|a| a.name()));
@@ -244,10 +250,10 @@ fn condition(
             let any = finer.need_text("any", "\"any\" is the code for every case not named here")?;
             let own = condition.aspects().iter().filter_map(|aspect| {
                 let id = finer.text(aspect.name())?;
-                Some((*aspect, known.find(&finer, &id, aspect.name())?))
+                Some((*aspect, known.living(&finer, &id, aspect.name())?))
             });
             let own = own.collect();
-            Some((known.find(&finer, &any, name)?, own))
+            Some((known.living(&finer, &any, name)?, own))
         }
     }
 }
@@ -264,7 +270,7 @@ fn releases(root: &Section<'_>, known: &Known<'_>) -> Vec<Release> {
         let note = section.need_text("note", "say what changed")?;
         let adds = section.texts("adds").unwrap_or_default();
         for id in &adds {
-            known.find(&section, id, "\"adds\"");
+            known.registered(&section, id, "\"adds\"");
         }
         Some(Release {
             version: well_formed(&section, &version, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")?,
@@ -287,7 +293,7 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
                 return None;
             }
         };
-        known.find(&section, &Text { value: &report.code, at: fault.at.clone() }, "the fault")?;
+        known.registered(&section, &Text { value: &report.code, at: fault.at.clone() }, "the fault")?;
         let profile = surface::profile(&section, profiles)?;
         let expect: Vec<_> = crate::contract::Surface::ALL
             .into_iter()

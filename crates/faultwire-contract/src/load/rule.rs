@@ -18,7 +18,7 @@ pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule>
         section.allow(&["name", "when", "code"]);
         let when = when(&section);
         let code = section.need_text("code", "name the code that the rule leads to")?;
-        let code = known.find(&section, &code, "the rule")?;
+        let code = known.living(&section, &code, "the rule")?;
         let name = section.text("name").map_or_else(
             || format!("rule at line {}", section.log.line(&section.at)),
             |t| t.value.to_owned(),

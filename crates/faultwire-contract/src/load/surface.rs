@@ -124,6 +124,12 @@ pub(super) fn check_facts(
             root.log.note(at, what, "give the URI of the problem type (RFC 9457)");
         }
     }
+    if !templates().all(|t| t.uses(Slot::RetryKind)) {
+        for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.retry.len() > 1) {
+            let what = format!("code {:?} lists several retry classes, and a template has no \"$retry.kind\"", code.id);
+            root.log.note(at, what, "show the kind in every template, so that the choice can be read back");
+        }
+    }
     if templates().any(|t| t.uses(Slot::RetryKind)) {
         let listed = |class| codes.iter().any(|c| c.retry.contains(&class));
         for class in RetryClass::ALL.into_iter().filter(|c| listed(*c) && !retry.named.contains(c)) {

@@ -86,3 +86,79 @@ fn the_corpus_of_real_replies() {
     assert!(files >= 8, "{} has {files} files", folder.display());
     check(&all);
 }
+
+#[test]
+fn lines_that_are_no_message() {
+    for line in [
+        "", " ", "nonsense", "{", "[", "42", "null", "\"text\"", "{}", "{\"jsonrpc\":\"2.0\"}", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]",
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#, r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":"text"}"#, r#"{"jsonrpc":"2.0","id":1,"result":null}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}} x"#,
+    ] {
+        let failure = condition(line).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(failure.report.condition, Some(Condition::UpstreamProtocol), "{line}");
+    }
+    let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"\xff\xfe\"}}";
+    let failure = classify(&builtin("kaiza").unwrap(), bytes).unwrap();
+    assert_eq!(failure.report.condition, Some(Condition::UpstreamProtocol));
+}
+
+#[test]
+fn odd_forms_of_the_same_thing() {
+    let is = |line: &str| condition(line).and_then(|f| f.report.condition);
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"true"}}"#), Some(Condition::ToolError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":1}}"#), Some(Condition::ToolError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"false"}}"#), None);
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#), Some(Condition::RpcError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"X"}}"#), Some(Condition::RpcError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":null,"result":{}}"#), None);
+    assert_eq!(is(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}"#), None);
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\ud800 Error: x"}],"isError":true}}"#), Some(Condition::ToolError));
+}
+
+#[test]
+fn a_delay_that_the_failure_names_is_kept_where_the_code_takes_one() {
+    let delay = |line: &str| condition(line).unwrap().report.retry_after_ms;
+    let tool = |text: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}}}"#);
+    assert_eq!(delay(&tool("upstream 503, retry in 5s")), Some(5000));
+    assert_eq!(delay(&tool("429 Too Many Requests. Retry-After: 12")), Some(12_000));
+    assert_eq!(delay(&tool("rate limited, try again in 2 minutes")), Some(120_000));
+    assert_eq!(delay(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"rate limited","data":{"retryAfterMs":5000}}}"#), Some(5000));
+    assert_eq!(delay(&tool("forbidden, retry in 5s")), None, "the code is never retried");
+}
+
+#[test]
+fn depth_and_size_do_no_harm() {
+    let contract = builtin("kaiza").unwrap();
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":{}1{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let _ = classify(&contract, deep.as_bytes());
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"m","data":{}1{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert!(classify(&contract, deep.as_bytes()).is_some());
+    let huge = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}}}"#, "x".repeat(5_000_000));
+    assert!(classify(&contract, huge.as_bytes()).is_some());
+}
+
+/// Parsers' hard cases, where the test data is at hand: a line is a message or it is not, and
+/// nothing panics.
+#[test]
+fn hostile_json() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/json/jsontestsuite/test_parsing");
+    let Ok(entries) = std::fs::read_dir(&folder) else { return };
+    let contract = builtin("kaiza").unwrap();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let alone = classify(&contract, &bytes).unwrap();
+        assert_eq!(alone.report.condition, Some(Condition::UpstreamProtocol), "{}", path.display());
+        let mut line = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":"#.to_vec();
+        line.extend_from_slice(&bytes);
+        line.extend_from_slice(b"}}");
+        let inside = classify(&contract, &line);
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("y_") {
+            assert!(inside.is_none(), "{name}");
+        } else if name.starts_with("n_") && !name.contains("trailing") && !name.contains("extra") {
+            // What is broken alone may be mended by what stands around it, but never panics.
+            let _ = inside;
+        }
+    }
+}

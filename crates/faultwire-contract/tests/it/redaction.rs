@@ -1,6 +1,7 @@
 //! What must not reach a client does not, and everything else stays.
 
-use faultwire_contract::Redactor;
+use faultwire_contract::{Redactor, strip};
+use proptest::prelude::*;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -48,4 +49,79 @@ fn ordinary_text_stays() {
         }
     }
     assert!(failed.is_empty(), "{failed}");
+}
+
+/// Texts made of the pieces that rules look for, next to each other and cut short.
+fn pieces() -> impl Strategy<Value = String> {
+    const PIECES: [&str; 44] = [
+        "password=", "hunter2", "Bearer ", "eyJhbGciOi.eyJzdWIi.sig", "AKIAIOSFODNN7EXAMPLE", "ghp_0123456789abcdefghij",
+        "sk-abcdefghij0123456789", "/home/me/x", "C:\\Users\\me\\x", "at f (/srv/a.js:1:2)", "10.0.0.1", "::1", "localhost:80",
+        "http://u:p@h/", "\"", "'", "\\\"", "\\", "=", ":", " ", "\n", ",", ";", "@", "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----", "token", "secret", "key", "Cookie: a=b", "[redacted]", "[redacted:path]", "redacted",
+        "[", "]", "{", "}", "é", "🙂", "File \"/a/b.py\", line 3, in f", "--password x", "db.prod.internal", "xoxb-12345678-abc",
+    ];
+    let piece = prop_oneof![4 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => ".{0,6}"];
+    prop::collection::vec(piece, 0..24).prop_map(|v| v.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #[test]
+    fn redacting_twice_is_redacting_once(text in pieces()) {
+        let redactor = Redactor::default();
+        let once = redactor.redact(&text).into_owned();
+        let twice = redactor.redact(&once).into_owned();
+        prop_assert_eq!(&twice, &once);
+        let audit = redactor.redact_credentials(&text).into_owned();
+        prop_assert_eq!(redactor.redact_credentials(&audit).into_owned(), audit);
+    }
+
+    #[test]
+    fn what_is_invisible_goes(text in "[\\x00-\\x20\u{80}-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}\u{feff}a\\[\\]m;0]{0,60}") {
+        let safe = strip(&text);
+        prop_assert!(safe.chars().all(|c| c == '\n' || c == '\t' || !c.is_control()), "{safe:?}");
+        let hidden = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'];
+        prop_assert!(!safe.contains(hidden));
+        prop_assert_eq!(strip(&safe).into_owned(), safe.clone().into_owned());
+    }
+}
+
+#[test]
+fn every_shared_rule_compiles() {
+    // Each rule is compiled when a text has one of its keywords; this text has them all.
+    let file = include_str!("../../rules/redaction.toml");
+    let everything: String = file.lines().filter(|l| l.contains('"')).map(|l| l.replace('"', " ")).collect();
+    let _ = Redactor::default().redact(&everything);
+}
+
+#[test]
+fn secrets_in_json_go_by_their_key() {
+    let redactor = Redactor::default();
+    let value = serde_json::json!({
+        "user": "jane", "password": "plainword", "nested": {"apiKey": "abc", "items": [{"client_secret": "x"}]},
+        "author": "Jane", "monkey": "see", "count": 3, "empty_password": "",
+    });
+    assert_eq!(
+        redactor.redact_json(value),
+        serde_json::json!({
+            "user": "jane", "password": "[redacted]", "nested": {"apiKey": "[redacted]", "items": [{"client_secret": "[redacted]"}]},
+            "author": "Jane", "monkey": "see", "count": 3, "empty_password": "",
+        })
+    );
+}
+
+#[test]
+fn for_the_log_only_credentials_go() {
+    let redactor = Redactor::default();
+    let text = "open /home/jane/x.txt with password=hunter2 on 10.0.0.1";
+    assert_eq!(redactor.redact_credentials(text), "open /home/jane/x.txt with password=[redacted] on 10.0.0.1");
+}
+
+#[test]
+fn an_endless_text_is_cut_at_a_blank() {
+    let redactor = Redactor::default();
+    let text = "word ".repeat(200_000) + "password=hunter2";
+    let safe = redactor.redact(&text);
+    assert!(safe.len() <= 256 * 1024 && safe.ends_with("word"));
+    assert!(redactor.redact_all(&text).ends_with("password=[redacted]"));
 }

@@ -1,0 +1,99 @@
+//! Invariants of the source itself: facts about codes stand in contract files and nowhere else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use faultwire_contract::BUILTINS;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of code of all crates, without comments.
+fn code_lines() -> Vec<(PathBuf, usize, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        rust_files(&entry.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > 30);
+    let mut lines = Vec::new();
+    for file in files {
+        for (i, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            if !line.trim_start().starts_with("//") {
+                lines.push((file.clone(), i + 1, line.to_owned()));
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn no_code_name_stands_in_rust() {
+    let lines = code_lines();
+    for builtin in &BUILTINS {
+        for code in builtin.contract().codes() {
+            // Words that are conditions, too, belong to us.
+            let quoted = format!("\"{}\"", code.id);
+            for (file, number, line) in lines.iter().filter(|(_, _, line)| line.contains(&quoted)) {
+                panic!("{}:{number}: {line}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_contract_name_stands_in_rust_but_in_the_list() {
+    for (file, number, line) in code_lines() {
+        let in_list = file.ends_with("faultwire-contract/src/builtin.rs");
+        // What people read in --help may show an example.
+        let in_help = file.ends_with("faultwire-cli/src/args.rs");
+        let names = BUILTINS.iter().any(|b| line.contains(b.name));
+        assert!(!names || in_list || in_help, "{}:{number}: {line}", file.display());
+    }
+}
+
+#[test]
+fn the_files_that_architecture_names_exist() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let mut named = 0;
+    for word in text.split(['`', ' ', '\n', '|', '(', ')']).filter(|w| w.contains('/')) {
+        let is_path = ["crates/", "contracts/", "corpus/", "docs/", "scripts/"].iter().any(|p| word.starts_with(p));
+        if is_path && !word.contains(['*', '<', '…']) {
+            named += 1;
+            assert!(root().join(word).exists(), "ARCHITECTURE.md names {word}");
+        }
+    }
+    assert!(named > 10);
+}
+
+#[test]
+fn every_clause_of_the_contracts_is_named_by_a_test() {
+    let mut files = Vec::new();
+    rust_files(&root().join("crates/faultwire-contract/tests"), &mut files);
+    rust_files(&root().join("crates/faultwire-cli/tests"), &mut files);
+    let tests: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
+    let clauses = [
+        ("k", vec![1, 2, 3, 4, 5, 6, 7, 8, 11]),
+        ("t", vec![1, 2, 3, 4, 5, 7]),
+        ("w", vec![1, 2, 3, 5, 6, 7]),
+        ("c", (1..=7).collect()),
+        ("o", (1..=9).collect()),
+        ("a", vec![1, 2, 3, 4, 7]),
+    ];
+    for (letter, numbers) in clauses {
+        for number in numbers {
+            assert!(tests.contains(&format!("fn {letter}{number}_")), "no test names {letter}{number}");
+        }
+    }
+}
