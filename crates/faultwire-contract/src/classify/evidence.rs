@@ -68,7 +68,7 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
 }
 
 pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
-    let texts: Vec<String> = result.texts.iter().map(|raw| unblock(unescape(raw.get()))).collect();
+    let texts: Vec<String> = result.texts().map(|raw| unblock(unescape(raw.get()))).collect();
     let mut evidence = Evidence::new(shape, texts.join("\n"));
     evidence.texts = texts.len();
     let structured = result.structured.map(RawValue::get).filter(|raw| *raw != "null");

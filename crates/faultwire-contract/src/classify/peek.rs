@@ -21,11 +21,31 @@ pub(super) enum Message<'a> {
 pub(super) struct Peek<'a> {
     pub is_error: bool,
     pub has_content: bool,
-    /// The text blocks, still as JSON strings.
-    pub texts: Vec<&'a RawValue>,
+    /// The text blocks, still as JSON strings: most results have one.
+    first_text: Option<&'a RawValue>,
+    more_texts: Vec<&'a RawValue>,
     /// Whether there are blocks that are no text.
     pub other_blocks: bool,
     pub structured: Option<&'a RawValue>,
+}
+
+impl<'a> Peek<'a> {
+    /// The text blocks, still as JSON strings.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &'a RawValue> {
+        self.first_text.into_iter().chain(self.more_texts.iter().copied())
+    }
+
+    /// The text, when there is just one.
+    pub(super) fn only_text(&self) -> Option<&'a RawValue> {
+        self.first_text.filter(|_| self.more_texts.is_empty())
+    }
+
+    fn push_text(&mut self, text: &'a RawValue) {
+        match self.first_text {
+            None => self.first_text = Some(text),
+            Some(_) => self.more_texts.push(text),
+        }
+    }
 }
 
 pub(super) fn line(bytes: &[u8]) -> Message<'_> {
@@ -276,7 +296,7 @@ impl<'a> Visitor<'a> for Blocks<'_, 'a> {
         self.0.has_content = true;
         while let Some(text) = seq.next_element_seed(Block)? {
             match text {
-                Some(text) => self.0.texts.push(text),
+                Some(text) => self.0.push_text(text),
                 None => self.0.other_blocks = true,
             }
         }

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::packed::Searcher;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
@@ -39,31 +39,48 @@ const LONGEST_TEXT: usize = 4096;
 /// A text with more lines than this is a failure only if they are all continuations.
 const MOST_LINES: usize = 5;
 
+/// Texts are looked at this far for the words that a failure begins with.
+const BEGINNING: usize = 320;
+
 /// A cheap look that lets almost every success pass: no text is unescaped, nothing is parsed.
 pub(super) fn may_fail(result: &Peek<'_>) -> bool {
     if !result.has_content {
         return false;
     }
-    let [text] = result.texts[..] else {
-        return result.texts.is_empty() && result.structured.is_some_and(|s| hints(s.get()));
-    };
+    let structured = || result.structured.is_some_and(|s| body_hints(s.get()));
+    let Some(text) = result.only_text() else { return result.texts().next().is_none() && structured() };
     let raw = text.get();
     let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
-    let looked_at = if matches!(first, Some(b'{' | b'[')) { raw } else { &raw[..raw.floor_char_boundary(160)] };
-    hints(looked_at) || result.structured.is_some_and(|s| hints(s.get()))
+    let hints = match first {
+        Some(b'{' | b'[') => body_hints(raw),
+        _ => text_hints(&raw.as_bytes()[..raw.len().min(BEGINNING)]),
+    };
+    hints || structured()
 }
 
-fn hints(raw: &str) -> bool {
-    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        const WORDS: &[&str] = &[
-            "error", "exception", "traceback", "fail", "false", "panic", "enoent", "eacces", "econn",
-            "errcode", "denied", "too many requests", "rate limit", "could not", "couldn't", "unable to",
-            "fatal", "not found", "status\\\":4", "status\\\":5", "status\\\":\\\"4", "status\\\":\\\"5", "fehler",
-            "erreur", "ошибка", "错误", "出错", "エラー", "오류",
-        ];
-        AhoCorasick::builder().ascii_case_insensitive(true).build(WORDS).ok()
+/// Words of which every text that is a failure has one near its beginning, without the letters
+/// that may be upper or lower case.
+fn text_hints(raw: &[u8]) -> bool {
+    static WORDS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+        Searcher::new([
+            "rror", "RROR", "xception", "raceback", "ailed", "AILED", "anic", "atal", "ATAL", "ould not", "ouldn't",
+            "nable to", "enied", "oo many", "ate limit", "错误", "出错", "エラー", "오류", "ehler", "rreur", "шибка",
+        ])
     });
-    WORDS.as_ref().is_none_or(|words| words.is_match(raw))
+    // "ENOENT: …" and its kind.
+    let is_errno = raw.get(1) == Some(&b'E') && raw.get(2).is_some_and(u8::is_ascii_uppercase);
+    is_errno || WORDS.as_ref().is_none_or(|words| words.find(raw).is_some())
+}
+
+/// What an object that is a failure has somewhere: the name of an error, or a flag that is false.
+fn body_hints(raw: &str) -> bool {
+    static ERRORS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+        Searcher::new(["rror", "xception", "ailed", "ailure", "ault", "errcode", "err_code", "errno", "tatus"])
+    });
+    static FLAGS: LazyLock<Option<Searcher>> =
+        LazyLock::new(|| Searcher::new(["ok", "uccess", "ucceeded"]));
+    let has = |words: &Option<Searcher>| words.as_ref().is_none_or(|w| w.find(raw).is_some());
+    has(&ERRORS) || (memchr::memmem::find(raw.as_bytes(), b"false").is_some() && has(&FLAGS))
 }
 
 /// The thorough look.
