@@ -48,7 +48,9 @@ pub enum Command {
     /// Run the HTTP gateway (not in this version yet)
     Serve,
     /// Print a completion script for your shell
-    #[command(after_help = "Example:\n  faultwire completions bash > ~/.local/share/bash-completion/completions/faultwire")]
+    #[command(
+        after_help = "Example:\n  faultwire completions bash > ~/.local/share/bash-completion/completions/faultwire"
+    )]
     Completions {
         /// The shell
         shell: Shell,
@@ -60,20 +62,26 @@ pub enum ContractCommand {
     /// List the built-in contracts
     List,
     /// Show a contract: codes, conditions, bounds
-    #[command(after_help = "Examples:\n  faultwire contract show owlclaw\n  faultwire contract show ./my-contract.toml --json")]
+    #[command(
+        after_help = "Examples:\n  faultwire contract show owlclaw\n  faultwire contract show ./my-contract.toml --json"
+    )]
     Show {
         /// A built-in name or a file
         contract: String,
     },
     /// Check contracts: every mistake with its line, and the contract's own tests
-    #[command(after_help = "Example:\n  faultwire contract lint my-contract.toml\n\nExit code 1 when something was found.")]
+    #[command(
+        after_help = "Example:\n  faultwire contract lint my-contract.toml\n\nExit code 1 when something was found."
+    )]
     Lint {
         /// Built-in names or files
         #[arg(required = true)]
         contracts: Vec<String>,
     },
     /// Compare two versions: breaking, additive or none, with reasons
-    #[command(after_help = "Example:\n  faultwire contract diff old.toml new.toml\n\nExit code 1 when the change is breaking.")]
+    #[command(
+        after_help = "Example:\n  faultwire contract diff old.toml new.toml\n\nExit code 1 when the change is breaking."
+    )]
     Diff {
         /// The published version: a built-in name or a file
         old: String,
@@ -111,7 +119,7 @@ pub enum SchemaSurface {
     Mcp,
     /// The body that an HTTP client reads
     Http,
-    /// The whole MCP CallToolResult
+    /// The whole MCP result of a tool call
     Result,
     /// The envelope of successes, where the contract has one
     Success,
@@ -123,12 +131,14 @@ pub enum Surface {
     Mcp,
     /// The body that an HTTP client reads
     Http,
-    /// The whole MCP CallToolResult
+    /// The whole MCP result of a tool call
     Result,
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  faultwire explain SESSION_LOCKED\n  faultwire explain TIMEOUT --contract workrail --json")]
+#[command(
+    after_help = "Examples:\n  faultwire explain SESSION_LOCKED\n  faultwire explain TIMEOUT --contract workrail --json"
+)]
 pub struct ExplainArgs {
     /// The code, as an envelope shows it
     pub code: String,
@@ -138,7 +148,9 @@ pub struct ExplainArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  echo '{\"code\":\"x_rate_limited\",\"meta\":{\"elapsed_ms\":12}}' | faultwire render -c tuitbot --profile workflow\n\nWith incident and timestamp given, the output depends on the input alone.")]
+#[command(
+    after_help = "Example:\n  echo '{\"code\":\"x_rate_limited\",\"meta\":{\"elapsed_ms\":12}}' | faultwire render -c tuitbot --profile workflow\n\nWith incident and timestamp given, the output depends on the input alone."
+)]
 pub struct RenderArgs {
     #[command(flatten)]
     pub contract: Contract,
@@ -151,7 +163,9 @@ pub struct RenderArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  echo '{\"error\":{\"code\":\"io_error\",\"message\":\"I/O error occurred\"}}' | faultwire decode -c context-resolve")]
+#[command(
+    after_help = "Example:\n  echo '{\"error\":{\"code\":\"io_error\",\"message\":\"I/O error occurred\"}}' | faultwire decode -c context-resolve"
+)]
 pub struct DecodeArgs {
     #[command(flatten)]
     pub contract: Contract,
@@ -164,7 +178,9 @@ pub struct DecodeArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}' | faultwire classify\n\nOne line in, one line out: {\"failure\":false} or {\"failure\":true,\"rule\":…} with the fault.")]
+#[command(
+    after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}' | faultwire classify\n\nOne line in, one line out: {\"failure\":false} or {\"failure\":true,\"rule\":…} with the fault."
+)]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub contract: Contract,
@@ -182,7 +198,9 @@ pub struct RedactArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  faultwire retry -c owlclaw --attempt 3 --read-only < envelope.json\n\nNothing is retried unless its code is retryable and the tool surely did not run, or may safely run twice.")]
+#[command(
+    after_help = "Example:\n  faultwire retry -c owlclaw --attempt 3 --read-only < envelope.json\n\nNothing is retried unless its code is retryable and the tool surely did not run, or may safely run twice."
+)]
 pub struct RetryArgs {
     #[command(flatten)]
     pub contract: Contract,
@@ -206,7 +224,9 @@ pub struct RetryArgs {
 #[derive(Subcommand)]
 pub enum AlertsCommand {
     /// Read failures, one JSON a line, and print the pages they would have raised
-    #[command(after_help = "Example:\n  echo '{\"t\":0,\"client\":\"a\",\"code\":\"auth.forbidden\"}' | faultwire alerts replay -c owlclaw")]
+    #[command(
+        after_help = "Example:\n  echo '{\"t\":0,\"client\":\"a\",\"code\":\"auth.forbidden\"}' | faultwire alerts replay -c owlclaw"
+    )]
     Replay {
         #[command(flatten)]
         contract: Contract,

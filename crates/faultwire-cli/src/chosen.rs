@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use faultwire_contract::{BUILTINS, Contract, Profile, ReadError, Report, Surface, builtin, nearest};
+use faultwire_contract::{
+    BUILTINS, Contract, Profile, ReadError, Report, Surface, builtin, nearest,
+};
 use serde_json::Value;
 
 use crate::args;
@@ -19,25 +21,31 @@ pub fn contract(name: &str) -> Result<Arc<Contract>, Problem> {
     let looks_like_a_file = name.contains(['/', '\\', '.']) || path.exists();
     if !looks_like_a_file {
         let names = BUILTINS.iter().map(|b| b.name);
-        let help = match nearest(name, names.clone()) {
+        let all = names.clone().collect::<Vec<_>>().join(", ");
+        let help = match nearest(name, names) {
             Some(near) => format!("did you mean {near:?}?"),
-            None => {
-                let names: Vec<_> = names.collect();
-                format!("there are {}, or name a file", names.join(", "))
-            }
+            None => format!("there are {all}, or name a file"),
         };
         return Err(Problem::bad(name, "there is no such contract", help));
     }
     let text = edge::file(path)?;
-    Contract::load(name, &text).map(Arc::new).map_err(Problem::Contract)
+    Contract::load(name, &text)
+        .map(Arc::new)
+        .map_err(Problem::Contract)
 }
 
 /// The profile of that name, or the default one.
 pub fn profile(contract: &Contract, name: Option<&str>) -> Result<Profile, Problem> {
-    let Some(name) = name else { return Ok(Profile::default()) };
+    let Some(name) = name else {
+        return Ok(Profile::default());
+    };
     contract.profile(name).ok_or_else(|| {
         let what = format!("{} has no such profile", contract.name);
-        Problem::bad(name, what, format!("there are {}", contract.profiles.join(", ")))
+        Problem::bad(
+            name,
+            what,
+            format!("there are {}", contract.profiles.join(", ")),
+        )
     })
 }
 

@@ -30,7 +30,11 @@ fn main() -> ExitCode {
         Ok(Done::Findings) => ExitCode::from(1),
         Err(problem) if problem.is_closed_pipe() => ExitCode::SUCCESS,
         Err(problem) => {
-            edge::complain(&if json { problem.envelope() } else { problem.for_people() });
+            edge::complain(&if json {
+                problem.envelope()
+            } else {
+                problem.for_people()
+            });
             ExitCode::from(2)
         }
     }
@@ -40,9 +44,15 @@ fn run(args: Args) -> Result<Done, Problem> {
     let json = args.json;
     match args.command {
         Command::Contract(ContractCommand::List) => command::contract::list(json),
-        Command::Contract(ContractCommand::Show { contract }) => command::contract::show(&contract, json),
-        Command::Contract(ContractCommand::Lint { contracts }) => command::contract::lint(&contracts, json),
-        Command::Contract(ContractCommand::Diff { old, new }) => command::contract::diff(&old, &new, json),
+        Command::Contract(ContractCommand::Show { contract }) => {
+            command::contract::show(&contract, json)
+        }
+        Command::Contract(ContractCommand::Lint { contracts }) => {
+            command::contract::lint(&contracts, json)
+        }
+        Command::Contract(ContractCommand::Diff { old, new }) => {
+            command::contract::diff(&old, &new, json)
+        }
         Command::Contract(ContractCommand::Schema(args)) => command::contract::schema(&args),
         Command::Explain(args) => command::explain::run(&args, json),
         Command::Render(args) => command::render::run(&args),

@@ -38,7 +38,11 @@ pub enum Problem {
 impl Problem {
     /// Bad input, with what to do.
     pub fn bad(place: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Bad { place: place.to_owned(), what: what.into(), help: help.into() }
+        Self::Bad {
+            place: place.to_owned(),
+            what: what.into(),
+            help: help.into(),
+        }
     }
 
     /// Whoever read our output has gone: `faultwire … | head` is no failure.
@@ -61,7 +65,9 @@ impl Problem {
             Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
             Self::Input(_) | Self::Output(_) => Condition::Internal,
         };
-        let Some(contract) = builtin(DEFAULT) else { return self.for_people() };
+        let Some(contract) = builtin(DEFAULT) else {
+            return self.for_people();
+        };
         let report = Report {
             condition: Some(condition),
             message: Some(self.to_string()),

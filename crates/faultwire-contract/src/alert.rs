@@ -113,7 +113,10 @@ impl Alerts {
             Paging::MoreThan { events, within } => {
                 self.turn();
                 let now = self.now;
-                let key = Key { code, client: short(client) };
+                let key = Key {
+                    code,
+                    client: short(client),
+                };
                 let track = match self.old.remove(&key) {
                     Some(track) => self.young.entry(key).or_insert(track),
                     None => self.young.entry(key).or_default(),
@@ -121,7 +124,10 @@ impl Alerts {
                 track.add(now, events, within)
             }
         };
-        Some(count.map(|count| Page { level: &self.levels[level].name, count }))
+        Some(count.map(|count| Page {
+            level: &self.levels[level].name,
+            count,
+        }))
     }
 
     /// How many pairs were forgotten while they still counted.

@@ -39,19 +39,28 @@ pub struct Change {
 /// Every difference that matters from `old` to `new`.
 #[must_use]
 pub fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
-    let mut diff = Diff { old, new, changes: Vec::new() };
+    let mut diff = Diff {
+        old,
+        new,
+        changes: Vec::new(),
+    };
     diff.codes();
     diff.conditions();
     diff.envelopes();
     diff.version();
-    diff.changes.sort_by_key(|change| std::cmp::Reverse(change.impact));
+    diff.changes
+        .sort_by_key(|change| std::cmp::Reverse(change.impact));
     diff.changes
 }
 
 /// The greatest impact of all changes.
 #[must_use]
 pub fn impact(changes: &[Change]) -> Impact {
-    changes.iter().map(|c| c.impact).max().unwrap_or(Impact::None)
+    changes
+        .iter()
+        .map(|c| c.impact)
+        .max()
+        .unwrap_or(Impact::None)
 }
 
 struct Diff<'a> {
@@ -72,7 +81,11 @@ impl Diff<'_> {
 
     /// What is harmless elsewhere breaks a frozen contract.
     fn unless_frozen(&self, impact: Impact) -> Impact {
-        if self.frozen() { Impact::Breaking } else { impact }
+        if self.frozen() {
+            Impact::Breaking
+        } else {
+            impact
+        }
     }
 
     fn codes(&mut self) {
@@ -80,13 +93,20 @@ impl Diff<'_> {
             match self.new.code(&old.id) {
                 None => self.note(
                     Impact::Breaking,
-                    format!("code {:?} was removed: retire it and name a successor", old.id),
+                    format!(
+                        "code {:?} was removed: retire it and name a successor",
+                        old.id
+                    ),
                 ),
                 Some(new) => self.code(old, new),
             }
         }
-        let added: Vec<&Code> =
-            self.new.codes.iter().filter(|new| self.old.code(&new.id).is_none()).collect();
+        let added: Vec<&Code> = self
+            .new
+            .codes
+            .iter()
+            .filter(|new| self.old.code(&new.id).is_none())
+            .collect();
         for code in added {
             self.added(code);
         }
@@ -94,41 +114,104 @@ impl Diff<'_> {
 
     fn added(&mut self, code: &Code) {
         let impact = self.unless_frozen(Impact::Additive);
-        let why = if self.frozen() { ": the contract is frozen, a new version needs a new schema_id" } else { "" };
+        let why = if self.frozen() {
+            ": the contract is frozen, a new version needs a new schema_id"
+        } else {
+            ""
+        };
         self.note(impact, format!("code {:?} was added{why}", code.id));
         for missing in self.new.missing(code) {
-            self.note(Impact::Breaking, format!("the added code {:?} {missing}", code.id));
+            self.note(
+                Impact::Breaking,
+                format!("the added code {:?} {missing}", code.id),
+            );
         }
     }
 
     fn code(&mut self, old: &Code, new: &Code) {
-        let names = |code: &Code| code.retry.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
-        let statuses = |code: &Code| code.status.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let names = |code: &Code| {
+            code.retry
+                .iter()
+                .map(|c| c.name())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let statuses = |code: &Code| {
+            code.status
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let facts = [
-            (Impact::Breaking, "category", old.category.clone(), new.category.clone()),
+            (
+                Impact::Breaking,
+                "category",
+                old.category.clone(),
+                new.category.clone(),
+            ),
             (Impact::Breaking, "retry", names(old), names(new)),
             (Impact::Breaking, "status", statuses(old), statuses(new)),
-            (Impact::Breaking, "type", text(old.problem_type.as_ref()), text(new.problem_type.as_ref())),
-            (Impact::Breaking, "keeps_data", old.keeps_data.to_string(), new.keeps_data.to_string()),
+            (
+                Impact::Breaking,
+                "type",
+                text(old.problem_type.as_ref()),
+                text(new.problem_type.as_ref()),
+            ),
+            (
+                Impact::Breaking,
+                "keeps_data",
+                old.keeps_data.to_string(),
+                new.keeps_data.to_string(),
+            ),
             (Impact::Additive, "after_ms", delay(old), delay(new)),
-            (Impact::Additive, "alert", old.alert.clone(), new.alert.clone()),
-            (self.unless_frozen(Impact::Additive), "message", old.message.clone(), new.message.clone()),
-            (Impact::None, "action", old.action.clone(), new.action.clone()),
-            (Impact::None, "meaning", old.meaning.clone(), new.meaning.clone()),
+            (
+                Impact::Additive,
+                "alert",
+                old.alert.clone(),
+                new.alert.clone(),
+            ),
+            (
+                self.unless_frozen(Impact::Additive),
+                "message",
+                old.message.clone(),
+                new.message.clone(),
+            ),
+            (
+                Impact::None,
+                "action",
+                old.action.clone(),
+                new.action.clone(),
+            ),
+            (
+                Impact::None,
+                "meaning",
+                old.meaning.clone(),
+                new.meaning.clone(),
+            ),
         ];
         for (impact, fact, was, is) in facts {
             if was != is {
-                self.note(impact, format!("{fact} of {:?} changed from {was:?} to {is:?}", old.id));
+                self.note(
+                    impact,
+                    format!("{fact} of {:?} changed from {was:?} to {is:?}", old.id),
+                );
             }
         }
         match (&old.retired, &new.retired) {
             (None, Some(retired)) => self.note(
                 self.unless_frozen(Impact::Additive),
-                format!("code {:?} was retired in favour of {:?}", old.id, retired.successor),
+                format!(
+                    "code {:?} was retired in favour of {:?}",
+                    old.id, retired.successor
+                ),
             ),
             (Some(_), None) => self.note(
                 Impact::Breaking,
-                format!("code {:?} was retired and is back: a name is never reused", old.id),
+                format!(
+                    "code {:?} was retired and is back: a name is never reused",
+                    old.id
+                ),
             ),
             _ => {}
         }
@@ -141,7 +224,10 @@ impl Diff<'_> {
             .conditions()
             .filter_map(|(name, was)| {
                 let (_, is) = self.new.conditions().find(|(other, _)| *other == name)?;
-                let successor = was.retired.as_ref().or(self.new.code(&was.id)?.retired.as_ref());
+                let successor = was
+                    .retired
+                    .as_ref()
+                    .or(self.new.code(&was.id)?.retired.as_ref());
                 let follows = successor.is_some_and(|r| r.successor == is.id);
                 (was.id != is.id && !follows)
                     .then(|| format!("{name} changed its code from {:?} to {:?}", was.id, is.id))
@@ -166,20 +252,35 @@ impl Diff<'_> {
             }
             match (&old.success, &new.success) {
                 (Some(was), Some(is)) => {
-                    self.template(&format!("success, profile {profile:?}"), &was[i], &is[new_profile.0]);
+                    self.template(
+                        &format!("success, profile {profile:?}"),
+                        &was[i],
+                        &is[new_profile.0],
+                    );
                 }
-                (Some(_), None) => self.note(Impact::Breaking, "successes are no longer wrapped".to_owned()),
-                (None, Some(_)) => self.note(Impact::Breaking, "successes are wrapped now".to_owned()),
+                (Some(_), None) => self.note(
+                    Impact::Breaking,
+                    "successes are no longer wrapped".to_owned(),
+                ),
+                (None, Some(_)) => {
+                    self.note(Impact::Breaking, "successes are wrapped now".to_owned());
+                }
                 (None, None) => {}
             }
         }
         for profile in new.profiles.iter().filter(|p| !old.profiles.contains(p)) {
-            self.note(self.unless_frozen(Impact::Additive), format!("profile {profile:?} was added"));
+            self.note(
+                self.unless_frozen(Impact::Additive),
+                format!("profile {profile:?} was added"),
+            );
         }
         for surface in Surface::ALL {
             let (was, is) = (old.content_type(surface), new.content_type(surface));
             if was != is {
-                self.note(Impact::Breaking, format!("{} content type changed from {was} to {is}", surface.name()));
+                self.note(
+                    Impact::Breaking,
+                    format!("{} content type changed from {was} to {is}", surface.name()),
+                );
             }
         }
     }
@@ -204,26 +305,48 @@ impl Diff<'_> {
     fn members(&mut self, place: &str, was: &[Member], is: &[Member]) {
         for old in was {
             match is.iter().find(|m| m.key == old.key) {
-                None => self.note(Impact::Breaking, format!("{place}: {:?} was removed", old.key)),
+                None => self.note(
+                    Impact::Breaking,
+                    format!("{place}: {:?} was removed", old.key),
+                ),
                 Some(new) => {
                     if old.optional != new.optional {
-                        let how = if new.optional { "may be left out now" } else { "is always there now" };
-                        let impact = if new.optional { Impact::Breaking } else { self.unless_frozen(Impact::Additive) };
+                        let how = if new.optional {
+                            "may be left out now"
+                        } else {
+                            "is always there now"
+                        };
+                        let impact = if new.optional {
+                            Impact::Breaking
+                        } else {
+                            self.unless_frozen(Impact::Additive)
+                        };
                         self.note(impact, format!("{place}: {:?} {how}", old.key));
                     }
                     self.node(&format!("{place}: {:?}", old.key), &old.node, &new.node);
                 }
             }
         }
-        for new in is.iter().filter(|new| was.iter().all(|old| old.key != new.key)) {
-            self.note(self.unless_frozen(Impact::Additive), format!("{place}: {:?} was added", new.key));
+        for new in is
+            .iter()
+            .filter(|new| was.iter().all(|old| old.key != new.key))
+        {
+            self.note(
+                self.unless_frozen(Impact::Additive),
+                format!("{place}: {:?} was added", new.key),
+            );
         }
         let order = |members: &[Member], others: &[Member]| {
-            let shared = members.iter().filter(|m| others.iter().any(|o| o.key == m.key));
+            let shared = members
+                .iter()
+                .filter(|m| others.iter().any(|o| o.key == m.key));
             shared.map(|m| m.key.clone()).collect::<Vec<_>>()
         };
         if order(was, is) != order(is, was) {
-            self.note(self.unless_frozen(Impact::Additive), format!("{place}: the order of members changed"));
+            self.note(
+                self.unless_frozen(Impact::Additive),
+                format!("{place}: the order of members changed"),
+            );
         }
     }
 
@@ -231,14 +354,20 @@ impl Diff<'_> {
     fn version(&mut self) {
         let (was, is) = (self.old.version.clone(), self.new.version.clone());
         if self.old.name != self.new.name {
-            let what = format!("the name changed from {:?} to {:?}", self.old.name, self.new.name);
+            let what = format!(
+                "the name changed from {:?} to {:?}",
+                self.old.name, self.new.name
+            );
             self.note(Impact::Breaking, what);
         }
         if !self.changes.iter().any(|c| c.impact > Impact::None) {
             return;
         }
         if was == is {
-            self.note(Impact::Additive, format!("the contract changed and its version is still {was}"));
+            self.note(
+                Impact::Additive,
+                format!("the contract changed and its version is still {was}"),
+            );
         }
     }
 }
@@ -248,5 +377,7 @@ fn text(value: Option<&String>) -> String {
 }
 
 fn delay(code: &Code) -> String {
-    code.after.map(|d| d.as_millis().to_string()).unwrap_or_default()
+    code.after
+        .map(|d| d.as_millis().to_string())
+        .unwrap_or_default()
 }

@@ -50,7 +50,12 @@ pub enum ReadError {
 impl Contract {
     /// Reads an envelope back to the failure that it tells of (A4). Strict: what is not exactly
     /// an envelope of this contract is refused, and so is one that contradicts its own code.
-    pub fn read(&self, surface: Surface, profile: Profile, json: &[u8]) -> Result<Report, ReadError> {
+    pub fn read(
+        &self,
+        surface: Surface,
+        profile: Profile,
+        json: &[u8],
+    ) -> Result<Report, ReadError> {
         let read = self.template(surface, profile).read(json);
         let reading = read.map_err(|e| ReadError::Shape {
             contract: self.name.clone(),
@@ -90,14 +95,20 @@ impl Contract {
             ("the alert level", &reading.alert, row.alert.as_str()),
             ("the title", &reading.title, row.message.as_str()),
             ("the action", &reading.action, row.action.as_str()),
-            ("the type", &reading.problem_type, row.problem_type.as_deref().unwrap_or_default()),
+            (
+                "the type",
+                &reading.problem_type,
+                row.problem_type.as_deref().unwrap_or_default(),
+            ),
         ];
         for (what, claimed, fact) in derived {
             if let Some(claimed) = claimed.as_deref().filter(|claimed| *claimed != fact) {
                 return Err(contradiction(format!("{what} {claimed:?}")));
             }
         }
-        let class = self.claimed_class(&row.retry, &reading).map_err(&contradiction)?;
+        let class = self
+            .claimed_class(&row.retry, &reading)
+            .map_err(&contradiction)?;
         let mut report = reading.report;
         let seconds = reading.after_s.map(|s| s.saturating_mul(1000));
         report.retry_after_ms = report.retry_after_ms.or(seconds);
@@ -113,14 +124,22 @@ impl Contract {
     }
 
     /// The class that the envelope speaks of, among those that the row lists.
-    fn claimed_class(&self, listed: &[RetryClass], reading: &Reading<'_>) -> Result<RetryClass, String> {
+    fn claimed_class(
+        &self,
+        listed: &[RetryClass],
+        reading: &Reading<'_>,
+    ) -> Result<RetryClass, String> {
         if let Some(kind) = reading.retry_kind.as_deref() {
-            let class = self.retry.class(kind).filter(|class| listed.contains(class));
+            let class = self
+                .retry
+                .class(kind)
+                .filter(|class| listed.contains(class));
             return class.ok_or_else(|| format!("the retry kind {kind:?}"));
         }
         let delayed = reading.after_s.is_some() || reading.report.retry_after_ms.is_some();
         let fits = |class: &RetryClass| {
-            reading.retryable.is_none_or(|r| r == class.is_retryable()) && (!delayed || class.takes_delay())
+            reading.retryable.is_none_or(|r| r == class.is_retryable())
+                && (!delayed || class.takes_delay())
         };
         let claim = || match reading.retryable {
             Some(retryable) => format!("retryable {retryable}"),

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::bound;
 use crate::cause;
 use crate::code::Code;
+use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
 use crate::incident::{Stamp, is_timestamp};
 use crate::report::{Report, Reset};
@@ -75,12 +76,16 @@ pub enum FaultError {
         listed: String,
     },
     /// The timestamp is no moment in the contract's form (K5).
-    #[error("the timestamp {0:?} is not ISO 8601 in UTC with milliseconds, as 2026-01-19T15:32:10.123Z")]
+    #[error(
+        "the timestamp {0:?} is not ISO 8601 in UTC with milliseconds, as 2026-01-19T15:32:10.123Z"
+    )]
     Timestamp(String),
 }
 
 fn near(nearest: Option<&str>) -> String {
-    nearest.map(|n| format!("; did you mean {n:?}?")).unwrap_or_default()
+    nearest
+        .map(|n| format!("; did you mean {n:?}?"))
+        .unwrap_or_default()
 }
 
 impl Fault {
@@ -101,7 +106,11 @@ impl Fault {
     /// );
     /// # Ok::<(), faultwire_contract::FaultError>(())
     /// ```
-    pub fn new(contract: &Arc<Contract>, report: Report, stamp: &Stamp) -> Result<Self, FaultError> {
+    pub fn new(
+        contract: &Arc<Contract>,
+        report: Report,
+        stamp: &Stamp,
+    ) -> Result<Self, FaultError> {
         let Some(&code) = contract.index.get(&report.code) else {
             return Err(FaultError::UnknownCode {
                 contract: contract.name.clone(),
@@ -116,8 +125,21 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
-        let public = Public { contract, row, stamp }.of(report);
-        Ok(Self { contract: Arc::clone(contract), code, retry, delay, status, public, private })
+        let public = Public {
+            contract,
+            row,
+            stamp,
+        }
+        .of(report);
+        Ok(Self {
+            contract: Arc::clone(contract),
+            code,
+            retry,
+            delay,
+            status,
+            public,
+            private,
+        })
     }
 
     /// The contract it is a fault of.
@@ -233,7 +255,10 @@ fn choose_retry(
         None => row.default_retry(),
     };
     if named.is_some() && !class.takes_delay() {
-        return Err(FaultError::DelayNotTaken { code: row.id.clone(), class: class.name() });
+        return Err(FaultError::DelayNotTaken {
+            code: row.id.clone(),
+            class: class.name(),
+        });
     }
     let delay = match class {
         RetryClass::After => named.or(row.after),
@@ -248,7 +273,11 @@ fn choose_status(row: &Code, named: Option<u16>) -> Result<u16, FaultError> {
         Some(status) if row.status.contains(&status) => Ok(status),
         Some(status) => {
             let listed: Vec<_> = row.status.iter().map(ToString::to_string).collect();
-            Err(FaultError::StatusNotListed { code: row.id.clone(), status, listed: listed.join(", ") })
+            Err(FaultError::StatusNotListed {
+                code: row.id.clone(),
+                status,
+                listed: listed.join(", "),
+            })
         }
     }
 }
@@ -267,25 +296,46 @@ impl Public<'_> {
     fn of(&self, mut report: Report) -> Report {
         let text = &self.contract.text;
         report.message = Some(self.message(report.message));
-        report.suggestion = report.suggestion.map(|s| self.words(&s, text.suggestion_bytes));
+        report.suggestion = report
+            .suggestion
+            .map(|s| self.words(&s, text.suggestion_bytes));
         let something = |v: &Value| !v.is_null();
-        report.details = report.details.filter(something).map(|d| self.json(d, text.details_bytes));
+        report.details = report
+            .details
+            .filter(something)
+            .map(|d| self.json(d, text.details_bytes));
         let kept = report.data.filter(|d| self.row.keeps_data && something(d));
         report.data = kept.map(|d| self.json(d, text.details_bytes));
-        report.cause = report.cause.and_then(cause::normalise).map(|c| self.json(c, text.cause_bytes));
-        let stack = report.stack.filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
+        report.cause = report
+            .cause
+            .and_then(cause::normalise)
+            .map(|c| self.json(c, text.cause_bytes));
+        let stack = report
+            .stack
+            .filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
         report.stack = stack.map(|s| {
             let safe = self.contract.redactor.redact_credentials(&s);
             bound::cut(&safe, text.stack_bytes).into_owned()
         });
-        report.origin = report.origin.or(report.condition.map(|c| c.origin()));
-        let known = self.row.outcome.or(report.condition.map(|c| c.outcome()));
+        report.origin = report.origin.or(report.condition.map(Condition::origin));
+        let known = self
+            .row
+            .outcome
+            .or(report.condition.map(Condition::outcome));
         report.outcome = report.outcome.or(known);
-        report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
+        report
+            .timestamp
+            .get_or_insert_with(|| self.stamp.timestamp());
         let trace = report.trace.as_deref();
-        report.incident = Some(report.incident.unwrap_or_else(|| self.stamp.incident(trace)));
+        report.incident = Some(
+            report
+                .incident
+                .unwrap_or_else(|| self.stamp.incident(trace)),
+        );
         for word in short_words(&mut report) {
-            *word = word.take().map(|w| bound::cut(&strip(&w), LONGEST_WORD).into_owned());
+            *word = word
+                .take()
+                .map(|w| bound::cut(&strip(&w), LONGEST_WORD).into_owned());
         }
         if report.incident.as_deref() == Some("") {
             report.incident = Some(self.stamp.incident(None));
@@ -313,8 +363,16 @@ impl Public<'_> {
     }
 
     fn json(&self, value: Value, bytes: usize) -> Value {
-        let shallow = bound::json(value, self.contract.text.details_depth, bytes.max(LONGEST_WORD) * 4);
-        bound::json(self.contract.redactor.redact_json(shallow), self.contract.text.details_depth, bytes)
+        let shallow = bound::json(
+            value,
+            self.contract.text.details_depth,
+            bytes.max(LONGEST_WORD) * 4,
+        );
+        bound::json(
+            self.contract.redactor.redact_json(shallow),
+            self.contract.text.details_depth,
+            bytes,
+        )
     }
 }
 

@@ -45,7 +45,12 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let wanted = word.to_lowercase();
     known
         .into_iter()
-        .map(|k| (strsim::normalized_damerau_levenshtein(&wanted, &k.to_lowercase()), k))
+        .map(|k| {
+            (
+                strsim::normalized_damerau_levenshtein(&wanted, &k.to_lowercase()),
+                k,
+            )
+        })
         .filter(|(score, _)| *score >= 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, k)| k)

@@ -56,7 +56,9 @@ impl Redactor {
             return Self { own: None };
         }
         let all = SHARED.iter().cloned().chain(own).collect();
-        Self { own: Some(Arc::new(Finder::new(all))) }
+        Self {
+            own: Some(Arc::new(Finder::new(all))),
+        }
     }
 
     /// The text with everything sensitive replaced.
@@ -81,7 +83,11 @@ impl Redactor {
         let mut rest = text;
         while !rest.is_empty() {
             let piece = prefix(rest);
-            let piece = if piece.is_empty() { &rest[..rest.floor_char_boundary(LONGEST_TEXT)] } else { piece };
+            let piece = if piece.is_empty() {
+                &rest[..rest.floor_char_boundary(LONGEST_TEXT)]
+            } else {
+                piece
+            };
             out.push_str(&self.redact(piece));
             rest = &rest[piece.len()..];
         }
@@ -124,7 +130,10 @@ impl Redactor {
             return false;
         }
         let pair = format!("{key}=x8q");
-        self.finder().find(&pair, |kind| kind == RuleKind::Credential).next().is_some()
+        self.finder()
+            .find(&pair, |kind| kind == RuleKind::Credential)
+            .next()
+            .is_some()
     }
 
     fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
@@ -171,10 +180,16 @@ impl Finder {
         let words = rules.iter().flat_map(|rule| rule.keywords.iter());
         let mut builder = AhoCorasick::builder();
         // Every text passes through this one: it is worth a table.
-        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
+        builder
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA));
         let built = builder.build(words);
         let keywords = built.unwrap_or_else(|_| unreachable!("keywords are short and few"));
-        Self { rules, keywords, owners }
+        Self {
+            rules,
+            keywords,
+            owners,
+        }
     }
 
     fn find<'f>(
@@ -186,7 +201,11 @@ impl Finder {
         for hit in self.keywords.find_overlapping_iter(text) {
             tried[self.owners[hit.pattern().as_usize()]] = true;
         }
-        let tried = self.rules.iter().zip(tried).filter(move |(rule, hit)| *hit && wanted(rule.kind));
+        let tried = self
+            .rules
+            .iter()
+            .zip(tried)
+            .filter(move |(rule, hit)| *hit && wanted(rule.kind));
         let mut findings = Vec::new();
         for (rule, _) in tried {
             rule.find(text, &mut findings);

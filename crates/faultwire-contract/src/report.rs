@@ -101,7 +101,10 @@ impl Report {
     /// A report that knows nothing but the code.
     #[must_use]
     pub fn new(code: impl Into<String>) -> Self {
-        Self { code: code.into(), ..Self::default() }
+        Self {
+            code: code.into(),
+            ..Self::default()
+        }
     }
 }
 

@@ -84,7 +84,9 @@ impl Backoff {
     #[must_use]
     pub fn ceiling(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(1).min(63);
-        self.base.checked_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX)).map_or(self.cap, |d| d.min(self.cap))
+        self.base
+            .checked_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX))
+            .map_or(self.cap, |d| d.min(self.cap))
     }
 
     /// Full jitter: anywhere between nothing and the ceiling. `random` is uniform over `u64`.
@@ -182,7 +184,10 @@ pub fn decide(q: &Question) -> Verdict {
     if q.budget == Some(0) {
         return Verdict::Stop(Reason::BudgetSpent);
     }
-    let exactly = |delay| Verdict::Retry { delay, ceiling: delay };
+    let exactly = |delay| Verdict::Retry {
+        delay,
+        ceiling: delay,
+    };
     match (q.class, q.named_delay) {
         (RetryClass::After | RetryClass::Backoff, Some(named)) => exactly(named),
         (RetryClass::Backoff | RetryClass::After, None) => Verdict::Retry {

@@ -34,9 +34,11 @@ impl Contract {
                 (spec.schema_id.clone(), spec.schema_title.clone(), body)
             }
             SchemaOf::CallToolResult => (None, None, self.result(profile)),
-            SchemaOf::Success => {
-                (None, None, self.node(&self.success.as_ref()?.get(profile.0)?.root))
-            }
+            SchemaOf::Success => (
+                None,
+                None,
+                self.node(&self.success.as_ref()?.get(profile.0)?.root),
+            ),
         };
         let mut schema = Map::new();
         schema.insert("$schema".to_owned(), DIALECT.into());
@@ -69,7 +71,11 @@ impl Contract {
     }
 
     fn object(&self, members: &[Member]) -> Value {
-        let required: Vec<&str> = members.iter().filter(|m| !m.optional).map(|m| m.key.as_str()).collect();
+        let required: Vec<&str> = members
+            .iter()
+            .filter(|m| !m.optional)
+            .map(|m| m.key.as_str())
+            .collect();
         let property = |member: &Member| {
             let schema = match (&member.node, member.optional) {
                 (Node::Slot(slot), true) => self.value(slot.kind()),
@@ -100,8 +106,9 @@ impl Contract {
         match kind {
             Kind::Code => names(self.codes.iter().map(|c| c.id.as_str()).collect()),
             Kind::Category => names(self.categories.iter().map(String::as_str).collect()),
-            Kind::RetryKind => {
-                let listed = |class: &RetryClass| self.codes.iter().any(|c| c.retry.contains(class));
+            Kind::RetryClass => {
+                let listed =
+                    |class: &RetryClass| self.codes.iter().any(|c| c.retry.contains(class));
                 let classes = RetryClass::ALL.into_iter().filter(listed);
                 names(classes.map(|class| self.retry.kind(class)).collect())
             }
@@ -147,7 +154,9 @@ impl Contract {
 }
 
 fn nullable(mut schema: Value) -> Value {
-    let Some(object) = schema.as_object_mut() else { return schema };
+    let Some(object) = schema.as_object_mut() else {
+        return schema;
+    };
     match object.get_mut("type") {
         Some(Value::String(one)) => {
             let both = json!([one, "null"]);

@@ -36,23 +36,36 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
     let contract = chosen::contract(&contract.contract)?;
     let mut alerts = Alerts::new(&contract, *capacity);
     edge::lines(LONGEST_LINE, |number, line| {
-        let bad = |what: String, help: &str| Problem::bad(&format!("stdin, line {number}"), what, help);
+        let bad =
+            |what: String, help: &str| Problem::bad(&format!("stdin, line {number}"), what, help);
         let Line::Whole(line) = line else {
-            return Err(bad("the line is too long".to_owned(), "an event is a short JSON object"));
+            return Err(bad(
+                "the line is too long".to_owned(),
+                "an event is a short JSON object",
+            ));
         };
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
         let event: Event = serde_json::from_slice(&line).map_err(|e| {
-            bad(format!("no event: {e}"), r#"write {"t":SECONDS,"client":"…","code":"…"}"#)
+            bad(
+                format!("no event: {e}"),
+                r#"write {"t":SECONDS,"client":"…","code":"…"}"#,
+            )
         })?;
         let t = seconds(&event.t).ok_or_else(|| {
-            bad(format!("\"t\" is {}", event.t), "give seconds, not negative")
+            bad(
+                format!("\"t\" is {}", event.t),
+                "give seconds, not negative",
+            )
         })?;
         let Some(page) = alerts.observe(t, &event.client, &event.code) else {
             let what = format!("{} has no code {:?}", contract.name, event.code);
             let near = contract.nearest_code(&event.code);
-            let help = near.map_or_else(|| "use one of its codes".to_owned(), |n| format!("did you mean {n:?}?"));
+            let help = near.map_or_else(
+                || "use one of its codes".to_owned(),
+                |n| format!("did you mean {n:?}?"),
+            );
             return Err(bad(what, &help));
         };
         let Some(page) = page else { return Ok(()) };
@@ -69,7 +82,9 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
     })?;
     if alerts.forgotten() > 0 {
         let n = alerts.forgotten();
-        edge::complain(&format!("note: {n} pairs of client and code were forgotten early; raise --capacity\n"));
+        edge::complain(&format!(
+            "note: {n} pairs of client and code were forgotten early; raise --capacity\n"
+        ));
     }
     Ok(Done::Fine)
 }
@@ -79,6 +94,9 @@ fn seconds(t: &Number) -> Option<Duration> {
     if let Some(whole) = t.as_u64() {
         return Some(Duration::from_secs(whole));
     }
-    let seconds = t.as_f64().filter(|s| *s >= 0.0 && *s < 1e12)?;
-    Some(Duration::from_micros((seconds * 1e6).round() as u64))
+    let seconds = t
+        .as_f64()
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())?;
+    let micros = (seconds.as_nanos() + 500) / 1000;
+    u64::try_from(micros).ok().map(Duration::from_micros)
 }

@@ -1,6 +1,6 @@
 //! `classify`: what a server sent in, one answer a line out.
 
-use faultwire_contract::{Fault, Failure, Report, classify, oversize};
+use faultwire_contract::{Failure, Fault, Report, classify, oversize};
 use serde::Serialize;
 
 use crate::args::ClassifyArgs;
@@ -23,17 +23,30 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
             Line::Whole(line) => classify(&contract, &line),
             Line::TooLong => Some(oversize(&contract, args.max_line)),
         };
-        let Some(Failure { rule, report, envelope }) = failure else {
+        let Some(Failure {
+            rule,
+            report,
+            envelope,
+        }) = failure
+        else {
             return edge::print(b"{\"failure\":false}\n");
         };
         // An envelope passes as it is; anything else is told as the contract lets it be told.
         let told = match envelope {
             Some(_) => report,
             None => safe(&contract, report).map_err(|e| {
-                Problem::bad(&format!("stdin, line {number}"), e.to_string(), "report this line to us")
+                Problem::bad(
+                    &format!("stdin, line {number}"),
+                    e.to_string(),
+                    "report this line to us",
+                )
             })?,
         };
-        let answer = Answer { failure: true, rule: &rule, report: &told };
+        let answer = Answer {
+            failure: true,
+            rule: &rule,
+            report: &told,
+        };
         let mut json = serde_json::to_vec(&answer).map_err(|e| Problem::Output(e.into()))?;
         json.push(b'\n');
         edge::print(&json)
@@ -47,5 +60,9 @@ fn safe(
     report: Report,
 ) -> Result<Report, faultwire_contract::FaultError> {
     let fault = Fault::new(contract, report, &faultwire_contract::Stamp::default())?;
-    Ok(Report { incident: None, timestamp: None, ..fault.report() })
+    Ok(Report {
+        incident: None,
+        timestamp: None,
+        ..fault.report()
+    })
 }

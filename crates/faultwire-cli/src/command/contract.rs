@@ -1,7 +1,9 @@
 //! `contract`: list, show, lint, diff, schema.
 
 use faultwire_contract::compat::{self, Impact};
-use faultwire_contract::{BUILTINS, Builtin, Code, Contract, Paging, RetryClass, SchemaOf, Surface, lint};
+use faultwire_contract::{
+    BUILTINS, Builtin, Code, Contract, Paging, RetryClass, SchemaOf, Surface, lint,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::{SchemaArgs, SchemaSurface};
@@ -18,10 +20,26 @@ pub fn list(json: bool) -> Result<Done, Problem> {
         edge::print(format!("{:#}\n", rows.collect::<Value>()).as_bytes())?;
         return Ok(Done::Fine);
     }
-    let mut rows = vec![vec!["NAME".into(), "VERSION".into(), "CODES".into(), "PROFILES".into(), "TITLE".into()]];
+    let mut rows = vec![vec![
+        "NAME".into(),
+        "VERSION".into(),
+        "CODES".into(),
+        "PROFILES".into(),
+        "TITLE".into(),
+    ]];
     for c in &all {
-        let profiles = if c.profiles.len() > 1 { c.profiles.join(", ") } else { "-".to_owned() };
-        rows.push(vec![c.name.clone(), c.version.clone(), c.codes().len().to_string(), profiles, c.title.clone()]);
+        let profiles = if c.profiles.len() > 1 {
+            c.profiles.join(", ")
+        } else {
+            "-".to_owned()
+        };
+        rows.push(vec![
+            c.name.clone(),
+            c.version.clone(),
+            c.codes().len().to_string(),
+            profiles,
+            c.title.clone(),
+        ]);
     }
     edge::show(&table(&rows))?;
     Ok(Done::Fine)
@@ -39,7 +57,14 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
         contract.version,
         paint(DIM, &contract.title),
     );
-    let mut rows = vec![vec!["CODE".into(), "CATEGORY".into(), "RETRY".into(), "STATUS".into(), "ALERT".into(), "MESSAGE".into()]];
+    let mut rows = vec![vec![
+        "CODE".into(),
+        "CATEGORY".into(),
+        "RETRY".into(),
+        "STATUS".into(),
+        "ALERT".into(),
+        "MESSAGE".into(),
+    ]];
     for code in contract.codes() {
         let statuses: Vec<String> = code.status.iter().map(ToString::to_string).collect();
         let classes: Vec<&str> = code.retry.iter().map(|c| c.name()).collect();
@@ -55,7 +80,11 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
     out += &table(&rows);
     out.push('\n');
     let mut rows = vec![vec!["CONDITION".into(), "CODE".into()]];
-    rows.extend(contract.conditions().map(|(name, code)| vec![name, code.id.clone()]));
+    rows.extend(
+        contract
+            .conditions()
+            .map(|(name, code)| vec![name, code.id.clone()]),
+    );
     out += &table(&rows);
     out += &format!("\n`faultwire explain CODE -c {name}` explains each.\n");
     edge::show(&out)?;
@@ -63,8 +92,10 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
 }
 
 fn contract_json(contract: &Contract) -> Value {
-    let conditions: Map<String, Value> =
-        contract.conditions().map(|(name, code)| (name, code.id.clone().into())).collect();
+    let conditions: Map<String, Value> = contract
+        .conditions()
+        .map(|(name, code)| (name, code.id.clone().into()))
+        .collect();
     let levels: Map<String, Value> = contract
         .levels
         .iter()
@@ -138,9 +169,17 @@ pub fn code_json(code: &Code) -> Value {
         ("mcp", code.mcp.as_ref().map(|m| json!(m))),
         ("keeps_data", code.keeps_data.then(|| json!(true))),
         ("outcome", code.outcome.map(|o| json!(o))),
-        ("retired", code.retired.as_ref().map(|r| json!({ "since": r.since, "successor": r.successor }))),
+        (
+            "retired",
+            code.retired
+                .as_ref()
+                .map(|r| json!({ "since": r.since, "successor": r.successor })),
+        ),
     ];
-    for (key, value) in optional.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+    for (key, value) in optional
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+    {
         row[key] = value;
     }
     row
@@ -157,9 +196,18 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
     let mut all = Vec::new();
     for name in names {
         match chosen::contract(name) {
-            Ok(contract) => all.extend(lint::lint(&contract).into_iter().map(|f| (name, f.line, f.what, f.help))),
+            Ok(contract) => all.extend(
+                lint::lint(&contract)
+                    .into_iter()
+                    .map(|f| (name, f.line, f.what, f.help)),
+            ),
             Err(Problem::Contract(mistakes)) => {
-                all.extend(mistakes.list.into_iter().map(|m| (name, Some(m.line), m.what, m.help)));
+                all.extend(
+                    mistakes
+                        .list
+                        .into_iter()
+                        .map(|m| (name, Some(m.line), m.what, m.help)),
+                );
             }
             Err(other) => return Err(other),
         }
@@ -173,7 +221,11 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
         let mut out = String::new();
         for (file, line, what, help) in &all {
             let place = line.map_or_else(|| (*file).clone(), |line| format!("{file}:{line}"));
-            out += &format!("{}: {what}\n  {}: {help}\n", paint(ERROR, &place), paint(HELP, "help"));
+            out += &format!(
+                "{}: {what}\n  {}: {help}\n",
+                paint(ERROR, &place),
+                paint(HELP, "help")
+            );
         }
         out += &match all.len() {
             0 => format!("{}: {} checked\n", paint(GOOD, "fine"), names.join(", ")),
@@ -182,7 +234,11 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
         };
         edge::show(&out)?;
     }
-    Ok(if all.is_empty() { Done::Fine } else { Done::Findings })
+    Ok(if all.is_empty() {
+        Done::Fine
+    } else {
+        Done::Findings
+    })
 }
 
 pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
@@ -190,9 +246,17 @@ pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
     let changes = compat::changes(&old, &new);
     let impact = compat::impact(&changes);
     if json {
-        let rows: Vec<Value> =
-            changes.iter().map(|c| json!({ "impact": c.impact.name(), "what": c.what })).collect();
-        edge::print(format!("{:#}\n", json!({ "impact": impact.name(), "changes": rows })).as_bytes())?;
+        let rows: Vec<Value> = changes
+            .iter()
+            .map(|c| json!({ "impact": c.impact.name(), "what": c.what }))
+            .collect();
+        edge::print(
+            format!(
+                "{:#}\n",
+                json!({ "impact": impact.name(), "changes": rows })
+            )
+            .as_bytes(),
+        )?;
     } else {
         let style = |impact| match impact {
             Impact::Breaking => ERROR,
@@ -201,11 +265,22 @@ pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
         };
         let mut out = format!("{}\n", paint(style(impact), impact.name()));
         for change in &changes {
-            out += &format!("  {}  {}\n", paint(style(change.impact), &format!("{:<8}", change.impact.name())), change.what);
+            out += &format!(
+                "  {}  {}\n",
+                paint(
+                    style(change.impact),
+                    &format!("{:<8}", change.impact.name())
+                ),
+                change.what
+            );
         }
         edge::show(&out)?;
     }
-    Ok(if impact == Impact::Breaking { Done::Findings } else { Done::Fine })
+    Ok(if impact == Impact::Breaking {
+        Done::Findings
+    } else {
+        Done::Fine
+    })
 }
 
 pub fn schema(args: &SchemaArgs) -> Result<Done, Problem> {

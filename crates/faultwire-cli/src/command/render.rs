@@ -10,10 +10,17 @@ pub fn run(args: &RenderArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
     let profile = chosen::profile(&contract, args.profile.as_deref())?;
     let report: Report = serde_json::from_slice(&edge::input()?).map_err(|e| {
-        Problem::bad("stdin", format!("no fault: {e}"), "send one JSON object; only \"code\" is needed")
+        Problem::bad(
+            "stdin",
+            format!("no fault: {e}"),
+            "send one JSON object; only \"code\" is needed",
+        )
     })?;
     let fault = Fault::new(&contract, report, &edge::stamp(&contract)).map_err(|e| {
-        let help = format!("`faultwire contract show {}` lists the codes and what each takes", args.contract.contract);
+        let help = format!(
+            "`faultwire contract show {}` lists the codes and what each takes",
+            args.contract.contract
+        );
         Problem::bad("stdin", e.to_string(), help)
     })?;
     let mut bytes = match args.surface {

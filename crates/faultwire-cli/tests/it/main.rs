@@ -1,1 +1,1 @@
-
+//! Integration tests of the command line.

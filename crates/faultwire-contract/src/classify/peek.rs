@@ -32,7 +32,9 @@ pub(super) struct Peek<'a> {
 impl<'a> Peek<'a> {
     /// The text blocks, still as JSON strings.
     pub(super) fn texts(&self) -> impl Iterator<Item = &'a RawValue> {
-        self.first_text.into_iter().chain(self.more_texts.iter().copied())
+        self.first_text
+            .into_iter()
+            .chain(self.more_texts.iter().copied())
     }
 
     /// The text, when there is just one.
@@ -49,7 +51,9 @@ impl<'a> Peek<'a> {
 }
 
 pub(super) fn line(bytes: &[u8]) -> Message<'_> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Message::Malformed("no UTF-8") };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Message::Malformed("no UTF-8");
+    };
     let text = text.trim_ascii();
     match text.as_bytes().first() {
         Some(b'{') => {}
@@ -70,7 +74,7 @@ pub(super) fn line(bytes: &[u8]) -> Message<'_> {
 #[derive(Default)]
 struct Top<'a> {
     method: bool,
-    result: Option<Option<Peek<'a>>>,
+    result: Option<Found<'a>>,
     error: Option<&'a RawValue>,
 }
 
@@ -83,10 +87,18 @@ impl<'a> Top<'a> {
             (false, Some(_), Some(_)) => Message::Malformed("both result and error"),
             (false, None, None) => Message::Malformed("neither result nor error"),
             (false, None, Some(error)) => Message::Error(error),
-            (false, Some(Some(result)), None) => Message::Result(result),
-            (false, Some(None), None) => Message::Malformed("a result that is no object"),
+            (false, Some(Found::Object(result)), None) => Message::Result(result),
+            (false, Some(Found::NoObject), None) => {
+                Message::Malformed("a result that is no object")
+            }
         }
     }
+}
+
+/// The member `result`.
+enum Found<'a> {
+    Object(Peek<'a>),
+    NoObject,
 }
 
 struct TopVisitor;
@@ -165,11 +177,11 @@ macro_rules! else_nothing {
     };
 }
 
-/// A result; `None` when it is no object.
+/// A result.
 struct ResultSeed;
 
 impl<'a> DeserializeSeed<'a> for ResultSeed {
-    type Value = Option<Peek<'a>>;
+    type Value = Found<'a>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
@@ -177,21 +189,21 @@ impl<'a> DeserializeSeed<'a> for ResultSeed {
 }
 
 impl<'a> Visitor<'a> for ResultSeed {
-    type Value = Option<Peek<'a>>;
+    type Value = Found<'a>;
 
-    else_nothing!(None);
+    else_nothing!(Found::NoObject);
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(Found::NoObject)
     }
 
     fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(Found::NoObject)
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
+        Ok(Found::NoObject)
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -206,7 +218,7 @@ impl<'a> Visitor<'a> for ResultSeed {
                 }
             }
         }
-        Ok(Some(peek))
+        Ok(Found::Object(peek))
     }
 }
 

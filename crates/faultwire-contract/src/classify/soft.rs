@@ -48,9 +48,15 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
         return false;
     }
     let structured = || result.structured.is_some_and(|s| body_hints(s.get()));
-    let Some(text) = result.only_text() else { return result.texts().next().is_none() && structured() };
+    let Some(text) = result.only_text() else {
+        return result.texts().next().is_none() && structured();
+    };
     let raw = text.get();
-    let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
+    let first = raw
+        .as_bytes()
+        .iter()
+        .skip(1)
+        .find(|b| !b.is_ascii_whitespace());
     let hints = match first {
         Some(b'{' | b'[') => body_hints(raw),
         _ => text_hints(&raw.as_bytes()[..raw.len().min(BEGINNING)]),
@@ -63,8 +69,28 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
 fn text_hints(raw: &[u8]) -> bool {
     static WORDS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
         Searcher::new([
-            "rror", "RROR", "xception", "raceback", "ailed", "AILED", "anic", "atal", "ATAL", "ould not", "ouldn't",
-            "nable to", "enied", "oo many", "ate limit", "错误", "出错", "エラー", "오류", "ehler", "rreur", "шибка",
+            "rror",
+            "RROR",
+            "xception",
+            "raceback",
+            "ailed",
+            "AILED",
+            "anic",
+            "atal",
+            "ATAL",
+            "ould not",
+            "ouldn't",
+            "nable to",
+            "enied",
+            "oo many",
+            "ate limit",
+            "错误",
+            "出错",
+            "エラー",
+            "오류",
+            "ehler",
+            "rreur",
+            "шибка",
         ])
     });
     // "ENOENT: …" and its kind.
@@ -75,7 +101,9 @@ fn text_hints(raw: &[u8]) -> bool {
 /// What an object that is a failure has somewhere: the name of an error, or a flag that is false.
 fn body_hints(raw: &str) -> bool {
     static ERRORS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-        Searcher::new(["rror", "xception", "ailed", "ailure", "ault", "errcode", "err_code", "errno", "tatus"])
+        Searcher::new([
+            "rror", "xception", "ailed", "ailure", "ault", "errcode", "err_code", "errno", "tatus",
+        ])
     });
     static FLAGS: LazyLock<Option<Searcher>> =
         LazyLock::new(|| Searcher::new(["ok", "uccess", "ucceeded"]));
@@ -87,18 +115,22 @@ fn body_hints(raw: &str) -> bool {
 pub(super) fn fails(evidence: &Evidence) -> bool {
     let signs = rule::signs();
     if let Some(body) = &evidence.body {
-        return body.as_object().is_some_and(|object| signs.body_fails(object));
+        return body
+            .as_object()
+            .is_some_and(|object| signs.body_fails(object));
     }
     evidence.only_text && evidence.texts == 1 && signs.text_fails(evidence.text.trim())
 }
 
 impl Signs {
     fn text_fails(&self, text: &str) -> bool {
-        if text.len() > LONGEST_TEXT || !self.text.iter().any(|sign| sign.is_match(text.as_bytes())) {
+        if text.len() > LONGEST_TEXT || !self.text.iter().any(|sign| sign.is_match(text.as_bytes()))
+        {
             return false;
         }
         let mut later = text.lines().skip(1).filter(|line| !line.trim().is_empty());
-        later.clone().count() < MOST_LINES || later.all(|line| self.continuation.is_match(line.as_bytes()))
+        later.clone().count() < MOST_LINES
+            || later.all(|line| self.continuation.is_match(line.as_bytes()))
     }
 
     fn body_fails(&self, body: &Map<String, Value>) -> bool {
@@ -106,8 +138,12 @@ impl Signs {
         if self.flags.iter().any(is_false) || body.get("isError") == Some(&Value::Bool(true)) {
             return true;
         }
-        let describes = || body.iter().all(|(key, value)| is_empty(value) || self.companions.contains(key));
-        (self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body)) && describes()
+        let describes = || {
+            body.iter()
+                .all(|(key, value)| is_empty(value) || self.companions.contains(key))
+        };
+        (self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body))
+            && describes()
     }
 
     fn names_error(&self, body: &Map<String, Value>) -> bool {
@@ -130,7 +166,11 @@ impl Signs {
     }
 
     fn has_bad_number(&self, body: &Map<String, Value>) -> bool {
-        let bad = |key: &String| body.get(key).and_then(Value::as_i64).is_some_and(|n| n != 0);
+        let bad = |key: &String| {
+            body.get(key)
+                .and_then(Value::as_i64)
+                .is_some_and(|n| n != 0)
+        };
         self.numbers.iter().any(bad)
     }
 }

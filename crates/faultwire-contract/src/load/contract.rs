@@ -15,8 +15,20 @@ use crate::redact::Redactor;
 use crate::report::Report;
 
 const TABLES: &[&str] = &[
-    "contract", "surface", "success", "defaults", "text", "stack", "retry", "alert", "conditions", "code",
-    "rule", "redact", "release", "test",
+    "contract",
+    "surface",
+    "success",
+    "defaults",
+    "text",
+    "stack",
+    "retry",
+    "alert",
+    "conditions",
+    "code",
+    "rule",
+    "redact",
+    "release",
+    "test",
 ];
 
 pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
@@ -29,7 +41,11 @@ pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
         }
         Err(e) => {
             let help = "a contract is a TOML file; contracts/ has examples to copy";
-            log.note(&e.span().unwrap_or(0..0), format!("no TOML: {}", e.message()), help);
+            log.note(
+                &e.span().unwrap_or(0..0),
+                format!("no TOML: {}", e.message()),
+                help,
+            );
             None
         }
     };
@@ -46,19 +62,40 @@ fn read(root: &Section<'_>) -> Option<Contract> {
     let redactor = redactor(root);
     let retry = policy::retry(root);
 
-    let categories = head.as_ref().map(|(_, h)| h.categories.as_slice()).unwrap_or_default();
+    let categories = head
+        .as_ref()
+        .map(|(_, h)| h.categories.as_slice())
+        .unwrap_or_default();
     let pattern = head.as_ref().and_then(|(_, h)| h.code_pattern.as_ref());
-    let rows = code::Rows { categories, pattern, levels: &levels, text: &text, redactor: &redactor };
+    let rows = code::Rows {
+        categories,
+        pattern,
+        levels: &levels,
+        text: &text,
+        redactor: &redactor,
+    };
     let (codes, places) = rows.read(root);
-    let index: HashMap<String, usize> =
-        codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
-    let known = Known { index: &index, codes: &codes };
+    let index: HashMap<String, usize> = codes
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (c.id.clone(), i))
+        .collect();
+    let known = Known {
+        index: &index,
+        codes: &codes,
+    };
 
     let conditions = conditions(root, &known);
     let rules = rule::contract_rules(root, &known);
-    let profiles = head.as_ref().map(|(_, h)| h.profiles.clone()).unwrap_or_default();
+    let profiles = head
+        .as_ref()
+        .map(|(_, h)| h.profiles.clone())
+        .unwrap_or_default();
     let defaults = surface::defaults(root);
-    let surfaces = surface::Reader { profiles: &profiles, defaults: &defaults };
+    let surfaces = surface::Reader {
+        profiles: &profiles,
+        defaults: &defaults,
+    };
     let (mcp, http, success) = surfaces.read(root);
     surface::check_facts(root, [mcp.as_ref(), http.as_ref()], &codes, &places, &retry);
     let releases = releases(root, &known);
@@ -102,11 +139,20 @@ pub(super) struct Known<'a> {
 
 impl Known<'_> {
     /// The place of a code that is still answered; a mistake when there is none such.
-    pub(super) fn living(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
+    pub(super) fn living(
+        &self,
+        section: &Section<'_>,
+        id: &Text<'_>,
+        whose: &str,
+    ) -> Option<usize> {
         let i = self.registered(section, id, whose)?;
         if let Some(retired) = &self.codes[i].retired {
             let what = format!("{whose} names {:?}, which is retired", id.value);
-            section.log.note(&id.at, what, format!("use its successor {:?}", retired.successor));
+            section.log.note(
+                &id.at,
+                what,
+                format!("use its successor {:?}", retired.successor),
+            );
         }
         Some(i)
     }
@@ -118,7 +164,10 @@ impl Known<'_> {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => "name a code that has a [[code]] row".to_owned(),
             };
-            let what = format!("{whose} names {:?}, which is no code of this contract", id.value);
+            let what = format!(
+                "{whose} names {:?}, which is no code of this contract",
+                id.value
+            );
             section.log.note(&id.at, what, help);
             return None;
         };
@@ -140,7 +189,14 @@ struct Head {
 impl Head {
     fn read(section: &Section<'_>) -> Self {
         section.allow(&[
-            "name", "version", "title", "fallback", "frozen", "requires", "categories", "profiles",
+            "name",
+            "version",
+            "title",
+            "fallback",
+            "frozen",
+            "requires",
+            "categories",
+            "profiles",
             "code_pattern",
         ]);
         let name = section.need_text("name", "name it in lower case, such as \"my-contract\"");
@@ -156,14 +212,20 @@ impl Head {
             }
         };
         Self {
-            name: name.and_then(|n| well_formed(section, &n, is_name, "lower-case letters, digits and -")),
-            version: version.and_then(|v| well_formed(section, &v, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")),
+            name: name.and_then(|n| {
+                well_formed(section, &n, is_name, "lower-case letters, digits and -")
+            }),
+            version: version.and_then(|v| {
+                well_formed(section, &v, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")
+            }),
             title: title.map(|t| t.value.to_owned()),
             frozen: section.boolean("frozen").unwrap_or(false),
             requires: requires(section),
             categories,
             profiles: profiles(section),
-            code_pattern: section.text("code_pattern").and_then(|p| rule::regex(section.log, &p)),
+            code_pattern: section
+                .text("code_pattern")
+                .and_then(|p| rule::regex(section.log, &p)),
         }
     }
 }
@@ -177,17 +239,25 @@ fn well_formed(
     if check(text.value) {
         return Some(text.value.to_owned());
     }
-    section.log.note(&text.at, format!("{:?} is malformed", text.value), format!("write {shape}"));
+    section.log.note(
+        &text.at,
+        format!("{:?} is malformed", text.value),
+        format!("write {shape}"),
+    );
     None
 }
 
 fn is_name(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    name.bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 pub(super) fn is_version(version: &str) -> bool {
     let parts: Vec<&str> = version.split('.').collect();
-    parts.len() == 3 && parts.iter().all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
+    parts.len() == 3
+        && parts
+            .iter()
+            .all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
 }
 
 fn requires(section: &Section<'_>) -> Requires {
@@ -207,11 +277,17 @@ fn requires(section: &Section<'_>) -> Requires {
 }
 
 fn profiles(section: &Section<'_>) -> Vec<String> {
-    let Some(list) = section.texts("profiles") else { return vec!["default".to_owned()] };
+    let Some(list) = section.texts("profiles") else {
+        return vec!["default".to_owned()];
+    };
     for (i, profile) in list.iter().enumerate() {
         if list[..i].iter().any(|p| p.value == profile.value) {
             let what = format!("the profile {:?} is listed twice", profile.value);
-            section.log.note(&profile.at, what, "list each profile once, the default first");
+            section.log.note(
+                &profile.at,
+                what,
+                "list each profile once, the default first",
+            );
         }
     }
     owned(&list)
@@ -226,8 +302,13 @@ fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<ConditionMap> {
     let section = root.need_section("conditions", "map every condition to one of the codes")?;
     let names: Vec<&str> = Condition::ALL.iter().map(|c| c.name()).collect();
     section.allow(&names);
-    let rows: Vec<_> = Condition::ALL.iter().map(|c| condition(&section, *c, known)).collect();
-    rows.into_iter().collect::<Option<Vec<_>>>().map(ConditionMap::new)
+    let rows: Vec<_> = Condition::ALL
+        .iter()
+        .map(|c| condition(&section, *c, known))
+        .collect();
+    rows.into_iter()
+        .collect::<Option<Vec<_>>>()
+        .map(ConditionMap::new)
 }
 
 fn condition(
@@ -238,7 +319,10 @@ fn condition(
     let name = condition.name();
     if !section.has(name) {
         let what = format!("[conditions] has no {name:?}");
-        section.note(what, format!("name the code for this: {}", condition.meaning()));
+        section.note(
+            what,
+            format!("name the code for this: {}", condition.meaning()),
+        );
         return None;
     }
     match section.text_or_section(name)? {
@@ -247,7 +331,8 @@ fn condition(
             let mut keys = vec!["any"];
             keys.extend(condition.aspects().iter().map(|a| a.name()));
             finer.allow(&keys);
-            let any = finer.need_text("any", "\"any\" is the code for every case not named here")?;
+            let any =
+                finer.need_text("any", "\"any\" is the code for every case not named here")?;
             let own = condition.aspects().iter().filter_map(|aspect| {
                 let id = finer.text(aspect.name())?;
                 Some((*aspect, known.living(&finer, &id, aspect.name())?))
@@ -259,7 +344,11 @@ fn condition(
 }
 
 fn redactor(root: &Section<'_>) -> Redactor {
-    let own: Vec<_> = root.list("redact").iter().filter_map(crate::redact::rule::read).collect();
+    let own: Vec<_> = root
+        .list("redact")
+        .iter()
+        .filter_map(crate::redact::rule::read)
+        .collect();
     Redactor::with(own)
 }
 
@@ -273,7 +362,12 @@ fn releases(root: &Section<'_>, known: &Known<'_>) -> Vec<Release> {
             known.registered(&section, id, "\"adds\"");
         }
         Some(Release {
-            version: well_formed(&section, &version, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")?,
+            version: well_formed(
+                &section,
+                &version,
+                is_version,
+                "MAJOR.MINOR.PATCH, such as 1.0.0",
+            )?,
             note: note.value.to_owned(),
             adds: owned(&adds),
         })
@@ -289,21 +383,39 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
             Ok(report) => report,
             Err(e) => {
                 let what = format!("the fault of {} cannot be read: {e}", section.name);
-                section.log.note(&fault.at, what, "write it as `faultwire render` reads it");
+                section
+                    .log
+                    .note(&fault.at, what, "write it as `faultwire render` reads it");
                 return None;
             }
         };
-        known.registered(&section, &Text { value: &report.code, at: fault.at.clone() }, "the fault")?;
+        known.registered(
+            &section,
+            &Text {
+                value: &report.code,
+                at: fault.at.clone(),
+            },
+            "the fault",
+        )?;
         let profile = surface::profile(&section, profiles)?;
         let expect: Vec<_> = crate::contract::Surface::ALL
             .into_iter()
             .filter_map(|s| Some((s, section.text(s.name())?.value.trim().to_owned())))
             .collect();
         if expect.is_empty() {
-            section.note("[[test]] expects nothing", "give the envelope as \"mcp\", \"http\" or both");
+            section.note(
+                "[[test]] expects nothing",
+                "give the envelope as \"mcp\", \"http\" or both",
+            );
         }
         let line = section.log.line(&section.at);
-        Some(Example { fault: fault.value.to_owned(), code: report.code, profile, expect, line })
+        Some(Example {
+            fault: fault.value.to_owned(),
+            code: report.code,
+            profile,
+            expect,
+            line,
+        })
     };
     root.list("test").into_iter().filter_map(read).collect()
 }

@@ -28,7 +28,11 @@ pub(crate) struct Text<'a> {
 
 impl<'a> Log<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, found: RefCell::default() }
+        Self {
+            file,
+            text,
+            found: RefCell::default(),
+        }
     }
 
     /// The line of a place, from 1.
@@ -66,6 +70,9 @@ impl<'a> Log<'a> {
     }
 }
 
+/// What the file as a whole is called.
+const ROOT: &str = "the file";
+
 /// One table, with the name that a person knows it by.
 pub(crate) struct Section<'a> {
     pub log: &'a Log<'a>,
@@ -76,7 +83,12 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub(crate) fn root(log: &'a Log<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
-        Self { log, name: "the file".to_owned(), at: 0..0, table: table.get_ref() }
+        Self {
+            log,
+            name: ROOT.to_owned(),
+            at: 0..0,
+            table: table.get_ref(),
+        }
     }
 
     /// Refuses every key that is not in the list.
@@ -90,12 +102,19 @@ impl<'a> Section<'a> {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("the keys here are {}", known.join(", ")),
             };
-            self.log.note(&key.span(), format!("unknown key {word:?} in {}", self.name), help);
+            self.log.note(
+                &key.span(),
+                format!("unknown key {word:?} in {}", self.name),
+                help,
+            );
         }
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = Text<'a>> {
-        self.table.keys().map(|k| Text { value: k.get_ref(), at: k.span() })
+        self.table.keys().map(|k| Text {
+            value: k.get_ref(),
+            at: k.span(),
+        })
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -111,7 +130,8 @@ impl<'a> Section<'a> {
         let found = self.need(key, help)?;
         let text = self.expect_text(key, found)?;
         if text.value.trim().is_empty() {
-            self.log.note(&text.at, format!("{key:?} of {} is empty", self.name), help);
+            self.log
+                .note(&text.at, format!("{key:?} of {} is empty", self.name), help);
             return None;
         }
         Some(text)
@@ -131,7 +151,9 @@ impl<'a> Section<'a> {
             );
             return None;
         }
-        list.iter().map(|item| self.expect_text(key, item)).collect()
+        list.iter()
+            .map(|item| self.expect_text(key, item))
+            .collect()
     }
 
     /// An integer or a list of integers, each with its place.
@@ -172,7 +194,12 @@ impl<'a> Section<'a> {
             self.wrong_type(key, value, "a table");
             return None;
         };
-        Some(Section { log: self.log, name: self.path_of(key), at: k.span(), table })
+        Some(Section {
+            log: self.log,
+            name: self.path_of(key),
+            at: k.span(),
+            table,
+        })
     }
 
     pub(crate) fn need_section(&self, key: &str, help: &str) -> Option<Section<'a>> {
@@ -182,13 +209,15 @@ impl<'a> Section<'a> {
 
     /// The tables of a list `[[key]]`.
     pub(crate) fn list(&self, key: &str) -> Vec<Section<'a>> {
-        let Some(value) = self.table.get(key) else { return Vec::new() };
+        let Some(value) = self.table.get(key) else {
+            return Vec::new();
+        };
         let DeValue::Array(items) = value.get_ref() else {
             self.wrong_type(key, value, "a list of tables");
             return Vec::new();
         };
         let mut sections = Vec::with_capacity(items.len());
-        for item in items.iter() {
+        for item in items {
             match item.get_ref() {
                 DeValue::Table(table) => sections.push(Section {
                     log: self.log,
@@ -238,13 +267,14 @@ impl<'a> Section<'a> {
     }
 
     fn expect_text(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<Text<'a>> {
-        match value.get_ref() {
-            DeValue::String(s) => Some(Text { value: s, at: value.span() }),
-            _ => {
-                self.wrong_type(key, value, "a string");
-                None
-            }
+        if let DeValue::String(s) = value.get_ref() {
+            return Some(Text {
+                value: s,
+                at: value.span(),
+            });
         }
+        self.wrong_type(key, value, "a string");
+        None
     }
 
     fn expect_integer(&self, key: &str, value: &Spanned<DeValue<'a>>) -> Option<(i64, At)> {
@@ -261,16 +291,23 @@ impl<'a> Section<'a> {
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'a>>, wanted: &str) {
         self.log.note(
             &value.span(),
-            format!("{key:?} of {} is {}", self.name, article(value.get_ref().type_str())),
+            format!(
+                "{key:?} of {} is {}",
+                self.name,
+                article(value.get_ref().type_str())
+            ),
             format!("write {wanted}"),
         );
     }
 
     fn path_of(&self, key: &str) -> String {
-        match self.name.strip_prefix('[').and_then(|n| n.strip_suffix(']')) {
-            Some(inner) if !inner.starts_with('[') => format!("[{inner}.{key}]"),
-            Some(_) => format!("{key:?} of {}", self.name),
-            None if self.name == "the file" => format!("[{key}]"),
+        let inner = self
+            .name
+            .strip_prefix('[')
+            .and_then(|n| n.strip_suffix(']'));
+        match inner.filter(|inner| !inner.starts_with('[')) {
+            Some(inner) => format!("[{inner}.{key}]"),
+            None if self.name == ROOT => format!("[{key}]"),
             None => format!("{key:?} of {}", self.name),
         }
     }

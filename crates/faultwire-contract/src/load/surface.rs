@@ -12,11 +12,21 @@ use crate::template::{Defaults, Template};
 /// What fills a slot that has nothing.
 pub(super) fn defaults(root: &Section<'_>) -> Defaults {
     let mut defaults = Defaults::new();
-    let Some(section) = root.section("defaults") else { return defaults };
-    let known: Vec<&str> = Slot::ALL.iter().filter(|s| !s.is_always()).map(|s| s.name()).collect();
+    let Some(section) = root.section("defaults") else {
+        return defaults;
+    };
+    let known: Vec<&str> = Slot::ALL
+        .iter()
+        .filter(|s| !s.is_always())
+        .map(|s| s.name())
+        .collect();
     section.allow(&known);
     for slot in Slot::ALL {
-        if let Some(value) = section.has(slot.name()).then(|| section.scalar(slot.name())).flatten() {
+        if let Some(value) = section
+            .has(slot.name())
+            .then(|| section.scalar(slot.name()))
+            .flatten()
+        {
             defaults.insert(slot.name(), value);
         }
     }
@@ -28,7 +38,11 @@ pub(super) struct Reader<'a> {
     pub defaults: &'a Defaults,
 }
 
-type Surfaces = (Option<SurfaceSpec>, Option<SurfaceSpec>, Option<Vec<Template>>);
+type Surfaces = (
+    Option<SurfaceSpec>,
+    Option<SurfaceSpec>,
+    Option<Vec<Template>>,
+);
 
 impl Reader<'_> {
     pub(super) fn read(&self, root: &Section<'_>) -> Surfaces {
@@ -37,9 +51,13 @@ impl Reader<'_> {
             self.templates(&section, &[Slot::Data])
         });
         let help = "give [surface.mcp] a template of the envelope";
-        let Some(section) = root.need_section("surface", help) else { return (None, None, success) };
+        let Some(section) = root.need_section("surface", help) else {
+            return (None, None, success);
+        };
         section.allow(&["mcp", "http"]);
-        let mcp = section.need_section("mcp", help).and_then(|s| self.surface(&s));
+        let mcp = section
+            .need_section("mcp", help)
+            .and_then(|s| self.surface(&s));
         let http = section.section("http").and_then(|s| self.surface(&s));
         (mcp, http, success)
     }
@@ -71,15 +89,19 @@ impl Reader<'_> {
                 let names: Vec<&str> = self.profiles.iter().map(String::as_str).collect();
                 each.allow(&names);
                 let help = "give every profile its template";
-                let one = |name: &&str| {
-                    self.template(&each, &each.need_text(name, help)?, must_use)
-                };
+                let one =
+                    |name: &&str| self.template(&each, &each.need_text(name, help)?, must_use);
                 names.iter().map(one).collect()
             }
         }
     }
 
-    fn template(&self, section: &Section<'_>, text: &Text<'_>, must_use: &[Slot]) -> Option<Template> {
+    fn template(
+        &self,
+        section: &Section<'_>,
+        text: &Text<'_>,
+        must_use: &[Slot],
+    ) -> Option<Template> {
         let template = match Template::compile(text.value, self.defaults) {
             Ok(template) => template,
             Err(e) => {
@@ -89,7 +111,11 @@ impl Reader<'_> {
         };
         for slot in must_use.iter().filter(|slot| !template.uses(**slot)) {
             let what = format!("the template has no \"${}\"", slot.name());
-            section.log.note(&text.at, what, "without it the envelope cannot be read back");
+            section.log.note(
+                &text.at,
+                what,
+                "without it the envelope cannot be read back",
+            );
         }
         Some(template)
     }
@@ -97,14 +123,20 @@ impl Reader<'_> {
 
 /// The profile that a table names, or the default one.
 pub(super) fn profile(section: &Section<'_>, profiles: &[String]) -> Option<Profile> {
-    let Some(word) = section.text("profile") else { return Some(Profile::default()) };
+    let Some(word) = section.text("profile") else {
+        return Some(Profile::default());
+    };
     let found = profiles.iter().position(|p| p == word.value).map(Profile);
     if found.is_none() {
         let help = match nearest(word.value, profiles.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("there are {}", profiles.join(", ")),
         };
-        section.log.note(&word.at, format!("there is no profile {:?}", word.value), help);
+        section.log.note(
+            &word.at,
+            format!("there is no profile {:?}", word.value),
+            help,
+        );
     }
     found
 }
@@ -119,22 +151,47 @@ pub(super) fn check_facts(
 ) {
     let templates = || specs.into_iter().flatten().flat_map(|spec| &spec.templates);
     if templates().any(|t| t.uses(Slot::ProblemType)) {
-        for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.problem_type.is_none()) {
-            let what = format!("code {:?} has no \"type\", and a template shows \"$type\"", code.id);
-            root.log.note(at, what, "give the URI of the problem type (RFC 9457)");
+        for (code, at) in codes
+            .iter()
+            .zip(places)
+            .filter(|(c, _)| c.problem_type.is_none())
+        {
+            let what = format!(
+                "code {:?} has no \"type\", and a template shows \"$type\"",
+                code.id
+            );
+            root.log
+                .note(at, what, "give the URI of the problem type (RFC 9457)");
         }
     }
     if !templates().all(|t| t.uses(Slot::RetryKind)) {
         for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.retry.len() > 1) {
-            let what = format!("code {:?} lists several retry classes, and a template has no \"$retry.kind\"", code.id);
-            root.log.note(at, what, "show the kind in every template, so that the choice can be read back");
+            let what = format!(
+                "code {:?} lists several retry classes, and a template has no \"$retry.kind\"",
+                code.id
+            );
+            root.log.note(
+                at,
+                what,
+                "show the kind in every template, so that the choice can be read back",
+            );
         }
     }
     if templates().any(|t| t.uses(Slot::RetryKind)) {
         let listed = |class| codes.iter().any(|c| c.retry.contains(&class));
-        for class in RetryClass::ALL.into_iter().filter(|c| listed(*c) && !retry.named.contains(c)) {
-            let what = format!("a template shows \"$retry.kind\", and [retry.kinds] has no {:?}", class.name());
-            root.log.note(&retry.at, what, "give the contract's own word for that class");
+        for class in RetryClass::ALL
+            .into_iter()
+            .filter(|c| listed(*c) && !retry.named.contains(c))
+        {
+            let what = format!(
+                "a template shows \"$retry.kind\", and [retry.kinds] has no {:?}",
+                class.name()
+            );
+            root.log.note(
+                &retry.at,
+                what,
+                "give the contract's own word for that class",
+            );
         }
     }
 }

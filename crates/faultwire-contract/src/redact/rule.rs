@@ -81,12 +81,20 @@ impl RedactRule {
         let placeholder = self.kind.placeholder();
         let pattern = self.pattern.get();
         for captures in pattern.captures_iter(text.as_bytes()) {
-            let groups = pattern.capture_names().flatten().filter(|n| n.starts_with("secret"));
-            let named = groups.filter_map(|name| captures.name(name)).next();
-            let Some(found) = named.or_else(|| captures.get(0)) else { continue };
+            let mut groups = pattern
+                .capture_names()
+                .flatten()
+                .filter(|n| n.starts_with("secret"));
+            let named = groups.find_map(|name| captures.name(name));
+            let Some(found) = named.or_else(|| captures.get(0)) else {
+                continue;
+            };
             let (from, to) = (floor(text, found.start()), ceil(text, found.end()));
             let slice = &text[from..to];
-            let kept = self.keep.as_ref().is_some_and(|k| k.get().is_match(slice.as_bytes()));
+            let kept = self
+                .keep
+                .as_ref()
+                .is_some_and(|k| k.get().is_match(slice.as_bytes()));
             if !kept && !slice.is_empty() && !slice.contains("[redacted") {
                 findings.push((from, to, placeholder));
             }
@@ -104,7 +112,11 @@ fn ceil(text: &str, i: usize) -> usize {
 }
 
 fn build(source: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(source).unicode(false).multi_line(true).size_limit(1 << 20).build()
+    RegexBuilder::new(source)
+        .unicode(false)
+        .multi_line(true)
+        .size_limit(1 << 20)
+        .build()
 }
 
 /// A file of nothing but `[[redact]]` tables. Its patterns are compiled when first needed.
@@ -114,32 +126,55 @@ pub(super) fn read_file(file: &str, text: &str) -> Result<Vec<RedactRule>, Mista
         Ok(table) => {
             let root = Section::root(&log, &table);
             root.allow(&["redact"]);
-            Some(root.list("redact").iter().filter_map(parse).collect::<Vec<_>>())
+            Some(
+                root.list("redact")
+                    .iter()
+                    .filter_map(parse)
+                    .collect::<Vec<_>>(),
+            )
         }
         Err(e) => {
-            log.note(&e.span().unwrap_or(0..0), format!("no TOML: {}", e.message()), "mend the file");
+            log.note(
+                &e.span().unwrap_or(0..0),
+                format!("no TOML: {}", e.message()),
+                "mend the file",
+            );
             None
         }
     };
-    rules.filter(|_| log.is_clean()).ok_or_else(|| log.into_mistakes())
+    rules
+        .filter(|_| log.is_clean())
+        .ok_or_else(|| log.into_mistakes())
 }
 
 /// A `[[redact]]` table that somebody else wrote: its patterns are compiled at once.
 pub(crate) fn read(section: &Section<'_>) -> Option<RedactRule> {
     let rule = parse(section)?;
     for key in ["pattern", "keep"] {
-        let Some(text) = section.text(key) else { continue };
+        let Some(text) = section.text(key) else {
+            continue;
+        };
         check(section, &text)?;
     }
     Some(rule)
 }
 
 fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
-    let Err(failed) = build(pattern.value) else { return Some(()) };
+    let Err(failed) = build(pattern.value) else {
+        return Some(());
+    };
     let failed = failed.to_string();
-    let last = failed.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    let last = failed
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
     let what = format!("the pattern {:?} does not compile: {last}", pattern.value);
-    section.log.note(&pattern.at, what, "write it in the syntax of Rust's regex crate, for bytes");
+    section.log.note(
+        &pattern.at,
+        what,
+        "write it in the syntax of Rust's regex crate, for bytes",
+    );
     None
 }
 
@@ -147,19 +182,20 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
     section.allow(&["name", "kind", "keywords", "pattern", "keep"]);
     let name = section.need_text("name", "name the rule")?;
     let pattern = section.need_text("pattern", "give the pattern of what is taken out")?;
-    let help = "list words of which a text has one when the rule may match: it is tried on no other";
-    let keywords = match section.texts("keywords") {
-        Some(list) => list.iter().map(|t| t.value.to_owned()).collect::<Vec<_>>(),
-        None => {
-            section.note(format!("{} has no \"keywords\"", section.name), help);
-            return None;
-        }
+    let help =
+        "list words of which a text has one when the rule may match: it is tried on no other";
+    let Some(keywords) = section.texts("keywords") else {
+        section.note(format!("{} has no \"keywords\"", section.name), help);
+        return None;
     };
-    let lazy = |text: Text<'_>| Lazy { source: text.value.into(), compiled: Arc::default() };
+    let lazy = |text: Text<'_>| Lazy {
+        source: text.value.into(),
+        compiled: Arc::default(),
+    };
     Some(RedactRule {
         name: name.value.into(),
         kind: kind(section)?,
-        keywords: keywords.into(),
+        keywords: keywords.iter().map(|t| t.value.to_owned()).collect(),
         pattern: lazy(pattern),
         keep: section.text("keep").map(lazy),
     })
@@ -171,7 +207,9 @@ fn kind(section: &Section<'_>) -> Option<RuleKind> {
     let found = RuleKind::ALL.into_iter().find(|k| k.name() == word.value);
     if found.is_none() {
         let what = format!("there is no kind of redaction {:?}", word.value);
-        section.log.note(&word.at, what, format!("write one of {names}"));
+        section
+            .log
+            .note(&word.at, what, format!("write one of {names}"));
     }
     found
 }

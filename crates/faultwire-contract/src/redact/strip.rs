@@ -12,11 +12,15 @@ use std::borrow::Cow;
 /// ```
 #[must_use]
 pub fn strip(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_invisible) {
+    let plain = |b: u8| matches!(b, b' '..=b'~' | b'\n' | b'\t');
+    if text.bytes().all(plain) || !text.chars().any(is_invisible) {
         return Cow::Borrowed(text);
     }
     // A zero-width character inside an escape must not keep it from being seen as one.
-    let joined: String = text.chars().filter(|c| !is_invisible(*c) || steers(*c)).collect();
+    let joined: String = text
+        .chars()
+        .filter(|c| !is_invisible(*c) || steers(*c))
+        .collect();
     let mut out = String::with_capacity(joined.len());
     let mut rest = joined.as_str();
     while let Some(c) = rest.chars().next() {
@@ -34,23 +38,35 @@ pub fn strip(text: &str) -> Cow<'_, str> {
 
 /// What begins or ends an escape.
 fn steers(c: char) -> bool {
-    matches!(c, '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}')
+    matches!(
+        c,
+        '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}'
+    )
 }
 
 fn is_invisible(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
-        // Soft hyphen, combining grapheme joiner, Arabic letter mark, Hangul and Khmer fillers.
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
-        // Mongolian separators, zero-width, bidi marks and embeddings, separators of lines.
-        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
-        // Word joiner, invisible operators, bidi isolates, deprecated controls.
-        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
-        '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
-        _ => false,
-    }
+    let control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}') && c != '\n' && c != '\t';
+    control || HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&c))
 }
+
+/// Characters that take no room, or steer the direction of the text.
+const HIDDEN: [(char, char); 15] = [
+    ('\u{ad}', '\u{ad}'),       // soft hyphen
+    ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
+    ('\u{61c}', '\u{61c}'),     // Arabic letter mark
+    ('\u{115f}', '\u{1160}'),   // Hangul fillers
+    ('\u{17b4}', '\u{17b5}'),   // Khmer inherent vowels
+    ('\u{180b}', '\u{180f}'),   // Mongolian separators
+    ('\u{200b}', '\u{200f}'),   // zero-width, direction marks
+    ('\u{2028}', '\u{202e}'),   // line separators, direction embeddings
+    ('\u{2060}', '\u{206f}'),   // word joiner, invisible operators, direction isolates
+    ('\u{3164}', '\u{3164}'),   // Hangul filler
+    ('\u{feff}', '\u{feff}'),   // byte order mark
+    ('\u{ffa0}', '\u{ffa0}'),   // half-width Hangul filler
+    ('\u{fff0}', '\u{fffb}'),   // interlinear annotation
+    ('\u{1d173}', '\u{1d17a}'), // musical formatting
+    ('\u{e0000}', '\u{e0fff}'), // tags, variation selectors
+];
 
 /// What follows ESC: a control sequence, a string, or a short escape.
 fn after_escape(rest: &str) -> &str {
@@ -72,7 +88,9 @@ fn after_control_sequence(rest: &str) -> &str {
 
 /// A string ends with BEL or ST. One that never ends is not swallowed: only its introducer goes.
 fn after_string(rest: &str) -> &str {
-    let end = rest.char_indices().find(|(_, c)| matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}'));
+    let end = rest
+        .char_indices()
+        .find(|(_, c)| matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}'));
     match end {
         Some((i, '\u{1b}')) => skip_one(&rest[i + 1..], |c| c == '\\'),
         Some((i, c)) => &rest[i + c.len_utf8()..],

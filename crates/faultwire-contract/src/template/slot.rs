@@ -8,7 +8,7 @@ pub(crate) enum Kind {
     /// One of the contract's categories.
     Category,
     /// One of the contract's names for retry classes.
-    RetryKind,
+    RetryClass,
     /// One of the contract's alert levels.
     Alert,
     Origin,
@@ -67,7 +67,7 @@ slots! {
     Status = "status", Status, always;
     ProblemType = "type", Words, always;
     Retryable = "retryable", Flag, always;
-    RetryKind = "retry.kind", RetryKind, always;
+    RetryKind = "retry.kind", RetryClass, always;
     RetryAfterMs = "retry.after_ms", Count, maybe;
     RetryAfterS = "retry.after_s", Count, maybe;
     Incident = "incident", Words, always;

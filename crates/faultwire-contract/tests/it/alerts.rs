@@ -21,7 +21,10 @@ fn pages(events: &[(u64, &str, &str)]) -> Vec<(usize, usize)> {
     let mut alerts = Alerts::new(&contract, DEFAULT_CAPACITY);
     let mut found = Vec::new();
     for (i, (ms, client, code)) in events.iter().enumerate() {
-        if let Some(page) = alerts.observe(Duration::from_millis(*ms), client, code).unwrap() {
+        if let Some(page) = alerts
+            .observe(Duration::from_millis(*ms), client, code)
+            .unwrap()
+        {
             found.push((i, page.count));
         }
     }
@@ -34,7 +37,10 @@ fn at(ms: &[u64]) -> Vec<(u64, &'static str, &'static str)> {
 
 #[test]
 fn o7_critical_pages_on_every_event() {
-    assert_eq!(pages(&[(0, "a", CRITICAL), (0, "a", CRITICAL), (9, "b", CRITICAL)]), [(0, 1), (1, 1), (2, 1)]);
+    assert_eq!(
+        pages(&[(0, "a", CRITICAL), (0, "a", CRITICAL), (9, "b", CRITICAL)]),
+        [(0, 1), (1, 1), (2, 1)]
+    );
 }
 
 #[test]
@@ -73,7 +79,11 @@ fn o7_clients_and_codes_are_counted_apart() {
 #[test]
 fn an_unknown_code_is_told_apart() {
     let contract = owlclaw();
-    assert!(Alerts::new(&contract, 10).observe(Duration::ZERO, "a", "nope").is_none());
+    assert!(
+        Alerts::new(&contract, 10)
+            .observe(Duration::ZERO, "a", "nope")
+            .is_none()
+    );
 }
 
 #[test]
@@ -82,13 +92,17 @@ fn a_million_clients_take_bounded_memory() {
     let mut alerts = Alerts::new(&contract, 10_000);
     for i in 0..1_000_000u64 {
         let client = format!("client-{i}-{}", "x".repeat((i % 400) as usize));
-        alerts.observe(Duration::from_millis(i / 100), &client, WARNING).unwrap();
+        alerts
+            .observe(Duration::from_millis(i / 100), &client, WARNING)
+            .unwrap();
         assert!(alerts.remembered() <= 10_000);
     }
     assert!(alerts.forgotten() > 900_000, "and it says that it forgot");
     // One that keeps failing is still seen.
     let t = Duration::from_secs(10_000);
-    let paged = (0..6).filter(|_| alerts.observe(t, "persistent", WARNING).unwrap().is_some()).count();
+    let paged = (0..6)
+        .filter(|_| alerts.observe(t, "persistent", WARNING).unwrap().is_some())
+        .count();
     assert_eq!(paged, 1);
 }
 
@@ -98,7 +112,13 @@ fn clients_that_went_quiet_are_forgotten_without_loss() {
     let mut alerts = Alerts::new(&contract, 1_000_000);
     for window in 0..20u64 {
         for client in 0..100 {
-            alerts.observe(Duration::from_secs(window * 301), &format!("{window}-{client}"), WARNING).unwrap();
+            alerts
+                .observe(
+                    Duration::from_secs(window * 301),
+                    &format!("{window}-{client}"),
+                    WARNING,
+                )
+                .unwrap();
         }
         assert!(alerts.remembered() <= 200);
     }

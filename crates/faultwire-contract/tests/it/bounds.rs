@@ -15,7 +15,9 @@ fn an_envelope_is_never_larger_than_its_bound() {
             let report = Report {
                 message: Some(filler.clone()),
                 suggestion: Some(filler.clone()),
-                details: Some(json!({"a": filler.clone(), "b": vec![filler[..3000].to_owned(); 300]})),
+                details: Some(
+                    json!({"a": filler.clone(), "b": vec![filler[..3000].to_owned(); 300]}),
+                ),
                 data: Some(json!([filler.clone()])),
                 cause: Some(json!({"message": filler.clone()})),
                 tool: Some(filler.clone()),
@@ -26,7 +28,12 @@ fn an_envelope_is_never_larger_than_its_bound() {
             for profile in contract.all_profiles() {
                 for surface in Surface::ALL {
                     let envelope = text(&fault, surface, profile);
-                    assert!(envelope.len() <= contract.text.envelope_bytes, "{} {}", contract.name, envelope.len());
+                    assert!(
+                        envelope.len() <= contract.text.envelope_bytes,
+                        "{} {}",
+                        contract.name,
+                        envelope.len()
+                    );
                     serde_json::from_str::<Value>(&envelope).unwrap();
                 }
             }
@@ -36,12 +43,22 @@ fn an_envelope_is_never_larger_than_its_bound() {
 
 #[test]
 fn a_small_envelope_bound_keeps_the_code() {
-    let file = include_str!("../data/harbour.toml").replace("[text]\n", "[text]\nenvelope_bytes = 1024\ndetails_bytes = 8000\n");
-    let contract = std::sync::Arc::new(faultwire_contract::Contract::load("small.toml", &file).unwrap());
-    let report = Report { details: Some(json!({"x": "y".repeat(5000)})), ..Report::new("H-900") };
+    let file = include_str!("../data/harbour.toml").replace(
+        "[text]\n",
+        "[text]\nenvelope_bytes = 1024\ndetails_bytes = 8000\n",
+    );
+    let contract =
+        std::sync::Arc::new(faultwire_contract::Contract::load("small.toml", &file).unwrap());
+    let report = Report {
+        details: Some(json!({"x": "y".repeat(5000)})),
+        ..Report::new("H-900")
+    };
     let fault = Fault::new(&contract, report, &STAMP).unwrap();
     let envelope = text(&fault, Surface::Mcp, contract.profile("full").unwrap());
-    assert!(envelope.len() <= 1024 && envelope.contains("H-900"), "{envelope}");
+    assert!(
+        envelope.len() <= 1024 && envelope.contains("H-900"),
+        "{envelope}"
+    );
 }
 
 #[test]

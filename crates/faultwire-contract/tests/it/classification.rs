@@ -24,7 +24,9 @@ struct Expect {
 fn read(path: &Path) -> Vec<Case> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e}: {line}", path.display())))
+        .map(|line| {
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{}: {e}: {line}", path.display()))
+        })
         .collect()
 }
 
@@ -40,9 +42,14 @@ fn check(cases: &[Case]) {
         let got = found.as_ref().and_then(|f| f.report.condition);
         let right = match (&case.expect, got) {
             (Expect { failure: false, .. }, got) => got.is_none(),
-            (Expect { condition: wanted, or, .. }, got) => {
-                got.is_some() && (got == *wanted || or.iter().any(|c| Some(*c) == got))
-            }
+            (
+                Expect {
+                    condition: wanted,
+                    or,
+                    ..
+                },
+                got,
+            ) => got.is_some() && (got == *wanted || or.iter().any(|c| Some(*c) == got)),
         };
         if !right {
             let rule = found.map(|f| f.rule);
@@ -53,11 +60,17 @@ fn check(cases: &[Case]) {
             );
         }
     }
-    assert!(wrong.is_empty(), "{} wrong\n{wrong}", wrong.lines().count() / 2);
+    assert!(
+        wrong.is_empty(),
+        "{} wrong\n{wrong}",
+        wrong.lines().count() / 2
+    );
 }
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name)
 }
 
 #[test]
@@ -90,12 +103,29 @@ fn the_corpus_of_real_replies() {
 #[test]
 fn lines_that_are_no_message() {
     for line in [
-        "", " ", "nonsense", "{", "[", "42", "null", "\"text\"", "{}", "{\"jsonrpc\":\"2.0\"}", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]",
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#, r#"{"jsonrpc":"2.0","id":1}"#,
-        r#"{"jsonrpc":"2.0","id":1,"result":"text"}"#, r#"{"jsonrpc":"2.0","id":1,"result":null}"#, r#"{"jsonrpc":"2.0","id":1,"result":{}} x"#,
+        "",
+        " ",
+        "nonsense",
+        "{",
+        "[",
+        "42",
+        "null",
+        "\"text\"",
+        "{}",
+        "{\"jsonrpc\":\"2.0\"}",
+        "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]",
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":"text"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}} x"#,
     ] {
         let failure = condition(line).unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(failure.report.condition, Some(Condition::UpstreamProtocol), "{line}");
+        assert_eq!(
+            failure.report.condition,
+            Some(Condition::UpstreamProtocol),
+            "{line}"
+        );
     }
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"\xff\xfe\"}}";
     let failure = classify(&builtin("kaiza").unwrap(), bytes).unwrap();
@@ -105,35 +135,91 @@ fn lines_that_are_no_message() {
 #[test]
 fn odd_forms_of_the_same_thing() {
     let is = |line: &str| condition(line).and_then(|f| f.report.condition);
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"true"}}"#), Some(Condition::ToolError));
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":1}}"#), Some(Condition::ToolError));
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"false"}}"#), None);
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#), Some(Condition::RpcError));
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"X"}}"#), Some(Condition::RpcError));
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":null,"result":{}}"#), None);
-    assert_eq!(is(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}"#), None);
-    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\ud800 Error: x"}],"isError":true}}"#), Some(Condition::ToolError));
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"true"}}"#),
+        Some(Condition::ToolError)
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":1}}"#),
+        Some(Condition::ToolError)
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"false"}}"#),
+        None
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#),
+        Some(Condition::RpcError)
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"X"}}"#),
+        Some(Condition::RpcError)
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","id":1,"error":null,"result":{}}"#),
+        None
+    );
+    assert_eq!(
+        is(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}"#),
+        None
+    );
+    assert_eq!(
+        is(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\ud800 Error: x"}],"isError":true}}"#
+        ),
+        Some(Condition::ToolError)
+    );
 }
 
 #[test]
 fn a_delay_that_the_failure_names_is_kept_where_the_code_takes_one() {
     let delay = |line: &str| condition(line).unwrap().report.retry_after_ms;
-    let tool = |text: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}}}"#);
+    let tool = |text: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}}}"#
+        )
+    };
     assert_eq!(delay(&tool("upstream 503, retry in 5s")), Some(5000));
-    assert_eq!(delay(&tool("429 Too Many Requests. Retry-After: 12")), Some(12_000));
-    assert_eq!(delay(&tool("rate limited, try again in 2 minutes")), Some(120_000));
-    assert_eq!(delay(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"rate limited","data":{"retryAfterMs":5000}}}"#), Some(5000));
-    assert_eq!(delay(&tool("forbidden, retry in 5s")), None, "the code is never retried");
+    assert_eq!(
+        delay(&tool("429 Too Many Requests. Retry-After: 12")),
+        Some(12_000)
+    );
+    assert_eq!(
+        delay(&tool("rate limited, try again in 2 minutes")),
+        Some(120_000)
+    );
+    assert_eq!(
+        delay(
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"rate limited","data":{"retryAfterMs":5000}}}"#
+        ),
+        Some(5000)
+    );
+    assert_eq!(
+        delay(&tool("forbidden, retry in 5s")),
+        None,
+        "the code is never retried"
+    );
 }
 
 #[test]
 fn depth_and_size_do_no_harm() {
     let contract = builtin("kaiza").unwrap();
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":{}1{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":{}1{}}}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     let _ = classify(&contract, deep.as_bytes());
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"m","data":{}1{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"m","data":{}1{}}}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     assert!(classify(&contract, deep.as_bytes()).is_some());
-    let huge = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}}}"#, "x".repeat(5_000_000));
+    let huge = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}}}"#,
+        "x".repeat(5_000_000)
+    );
     assert!(classify(&contract, huge.as_bytes()).is_some());
 }
 
@@ -141,14 +227,22 @@ fn depth_and_size_do_no_harm() {
 /// nothing panics.
 #[test]
 fn hostile_json() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/json/jsontestsuite/test_parsing");
-    let Ok(entries) = std::fs::read_dir(&folder) else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/vectors/json/jsontestsuite/test_parsing");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        return;
+    };
     let contract = builtin("kaiza").unwrap();
     for entry in entries {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         let alone = classify(&contract, &bytes).unwrap();
-        assert_eq!(alone.report.condition, Some(Condition::UpstreamProtocol), "{}", path.display());
+        assert_eq!(
+            alone.report.condition,
+            Some(Condition::UpstreamProtocol),
+            "{}",
+            path.display()
+        );
         let mut line = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":"#.to_vec();
         line.extend_from_slice(&bytes);
         line.extend_from_slice(b"}}");

@@ -14,7 +14,10 @@ fn check(from: &str, to: &str, wanted: Impact, reason: &str) {
     assert!(FILE.contains(from), "{from}");
     let found = changes(&load(FILE), &load(&FILE.replacen(from, to, 1)));
     assert_eq!(impact(&found), wanted, "{from} → {to}: {found:#?}");
-    assert!(found.iter().any(|c| c.what.contains(reason)), "{reason}: {found:#?}");
+    assert!(
+        found.iter().any(|c| c.what.contains(reason)),
+        "{reason}: {found:#?}"
+    );
 }
 
 fn row(id: &str) -> String {
@@ -33,52 +36,153 @@ fn nothing_changed() {
 fn codes() {
     use Impact::{Additive, Breaking, None};
     let h301 = row("H-301");
-    let removed = FILE.replace(&h301, "").replace(", oversize = \"H-301\"", "").replace(", \"H-301\"]", "]");
+    let removed = FILE
+        .replace(&h301, "")
+        .replace(", oversize = \"H-301\"", "")
+        .replace(", \"H-301\"]", "]");
     let found = changes(&load(FILE), &load(&removed));
-    assert!(found.iter().any(|c| c.impact == Breaking && c.what.contains("\"H-301\" was removed")), "{found:#?}");
+    assert!(
+        found
+            .iter()
+            .any(|c| c.impact == Breaking && c.what.contains("\"H-301\" was removed")),
+        "{found:#?}"
+    );
 
     let fresh = format!("{}\n{h301}", h301.replace("H-301", "H-302"));
     check(&h301, &fresh, Breaking, "is not named by the [[release]]");
-    let noted = FILE.replacen(&h301, &fresh, 1).replace("\"H-301\"]", "\"H-301\", \"H-302\"]");
+    let noted = FILE
+        .replacen(&h301, &fresh, 1)
+        .replace("\"H-301\"]", "\"H-301\", \"H-302\"]");
     assert_eq!(impact(&changes(&load(FILE), &load(&noted))), Additive);
 
-    check("retry = \"backoff\"\nstatus = 504", "retry = \"never\"\nstatus = 504", Breaking, "retry of \"H-300\"");
-    check("status = 413", "status = 400", Breaking, "status of \"H-301\"");
-    check("status = [403, 401]", "status = [401, 403]", Breaking, "status of \"H-103\"");
-    check("category = \"sea\"\nretry = \"backoff\"", "category = \"port\"\nretry = \"backoff\"", Breaking, "category of \"H-300\"");
+    check(
+        "retry = \"backoff\"\nstatus = 504",
+        "retry = \"never\"\nstatus = 504",
+        Breaking,
+        "retry of \"H-300\"",
+    );
+    check(
+        "status = 413",
+        "status = 400",
+        Breaking,
+        "status of \"H-301\"",
+    );
+    check(
+        "status = [403, 401]",
+        "status = [401, 403]",
+        Breaking,
+        "status of \"H-103\"",
+    );
+    check(
+        "category = \"sea\"\nretry = \"backoff\"",
+        "category = \"port\"\nretry = \"backoff\"",
+        Breaking,
+        "category of \"H-300\"",
+    );
     check("keeps_data = true", "", Breaking, "keeps_data");
-    check("message = \"Kein Zutritt\"", "message = \"Zutritt verboten\"", Additive, "message of \"H-103\"");
-    check("alert = \"log\"\nmessage = \"Ladung", "alert = \"horn\"\nmessage = \"Ladung", Additive, "alert of \"H-301\"");
+    check(
+        "message = \"Kein Zutritt\"",
+        "message = \"Zutritt verboten\"",
+        Additive,
+        "message of \"H-103\"",
+    );
+    check(
+        "alert = \"log\"\nmessage = \"Ladung",
+        "alert = \"horn\"\nmessage = \"Ladung",
+        Additive,
+        "alert of \"H-301\"",
+    );
     check("after_ms = 3000", "after_ms = 4000", Additive, "after_ms");
-    check("action = \"Call again.\"", "action = \"Call louder.\"", None, "action of \"H-300\"");
-    check("retired = { since = \"2.1.0\", successor = \"H-200\" }", "", Breaking, "never reused");
+    check(
+        "action = \"Call again.\"",
+        "action = \"Call louder.\"",
+        None,
+        "action of \"H-300\"",
+    );
+    check(
+        "retired = { since = \"2.1.0\", successor = \"H-200\" }",
+        "",
+        Breaking,
+        "never reused",
+    );
     let retired = FILE
         .replace(", oversize = \"H-301\"", ", oversize = \"H-900\"")
-        .replace("keeps_data = true", "keeps_data = true\nretired = { since = \"2.1.0\", successor = \"H-900\" }");
+        .replace(
+            "keeps_data = true",
+            "keeps_data = true\nretired = { since = \"2.1.0\", successor = \"H-900\" }",
+        );
     let found = changes(&load(FILE), &load(&retired));
-    assert_eq!(impact(&found), Additive, "its condition follows to the successor: {found:#?}");
+    assert_eq!(
+        impact(&found),
+        Additive,
+        "its condition follows to the successor: {found:#?}"
+    );
 }
 
 #[test]
 fn conditions() {
-    check("timeout = \"H-300\"", "timeout = \"H-900\"", Impact::Breaking, "timeout changed its code");
-
+    check(
+        "timeout = \"H-300\"",
+        "timeout = \"H-900\"",
+        Impact::Breaking,
+        "timeout changed its code",
+    );
 }
 
 #[test]
 fn envelopes() {
     use Impact::{Additive, Breaking};
-    check("\"lang\": \"$message\"", "\"lang\": \"$message\", \"mehr\": \"$details?\"", Additive, "\"mehr\" was added");
-    check(", \"lang\": \"$message\"", "", Breaking, "\"lang\" was removed");
-    check("\"kurz\": \"$title\"", "\"kurz\": \"$action\"", Breaking, "the shape changed");
-    check("\"wartezeit_ms\": \"$retry.after_ms?\"", "\"wartezeit_ms\": \"$retry.after_ms\"", Additive, "is always there now");
-    check("\"text\": \"$message\",\n  \"erneut\": \"$retry.kind\"", "\"erneut\": \"$retry.kind\",\n  \"text\": \"$message\"", Additive, "order");
+    check(
+        "\"lang\": \"$message\"",
+        "\"lang\": \"$message\", \"mehr\": \"$details?\"",
+        Additive,
+        "\"mehr\" was added",
+    );
+    check(
+        ", \"lang\": \"$message\"",
+        "",
+        Breaking,
+        "\"lang\" was removed",
+    );
+    check(
+        "\"kurz\": \"$title\"",
+        "\"kurz\": \"$action\"",
+        Breaking,
+        "the shape changed",
+    );
+    check(
+        "\"wartezeit_ms\": \"$retry.after_ms?\"",
+        "\"wartezeit_ms\": \"$retry.after_ms\"",
+        Additive,
+        "is always there now",
+    );
+    check(
+        "\"text\": \"$message\",\n  \"erneut\": \"$retry.kind\"",
+        "\"erneut\": \"$retry.kind\",\n  \"text\": \"$message\"",
+        Additive,
+        "order",
+    );
     check("}, \"$details\"]", "}]", Breaking, "the shape changed");
-    check("[surface.http]", "[surface.http]\ncontent_type = \"application/x-hafen\"", Breaking, "content type");
+    check(
+        "[surface.http]",
+        "[surface.http]\ncontent_type = \"application/x-hafen\"",
+        Breaking,
+        "content type",
+    );
 }
 
 #[test]
 fn versions() {
-    check("name = \"harbour\"", "name = \"haven\"", Impact::Breaking, "the name changed");
-    check("after_ms = 3000", "after_ms = 4000", Impact::Additive, "version is still 2.1.0");
+    check(
+        "name = \"harbour\"",
+        "name = \"haven\"",
+        Impact::Breaking,
+        "the name changed",
+    );
+    check(
+        "after_ms = 3000",
+        "after_ms = 4000",
+        Impact::Additive,
+        "version is still 2.1.0",
+    );
 }

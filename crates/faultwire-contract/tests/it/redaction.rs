@@ -18,7 +18,9 @@ struct Keep {
 }
 
 fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -54,13 +56,53 @@ fn ordinary_text_stays() {
 /// Texts made of the pieces that rules look for, next to each other and cut short.
 fn pieces() -> impl Strategy<Value = String> {
     const PIECES: [&str; 44] = [
-        "password=", "hunter2", "Bearer ", "eyJhbGciOi.eyJzdWIi.sig", "AKIAIOSFODNN7EXAMPLE", "ghp_0123456789abcdefghij",
-        "sk-abcdefghij0123456789", "/home/me/x", "C:\\Users\\me\\x", "at f (/srv/a.js:1:2)", "10.0.0.1", "::1", "localhost:80",
-        "http://u:p@h/", "\"", "'", "\\\"", "\\", "=", ":", " ", "\n", ",", ";", "@", "-----BEGIN PRIVATE KEY-----",
-        "-----END PRIVATE KEY-----", "token", "secret", "key", "Cookie: a=b", "[redacted]", "[redacted:path]", "redacted",
-        "[", "]", "{", "}", "é", "🙂", "File \"/a/b.py\", line 3, in f", "--password x", "db.prod.internal", "xoxb-12345678-abc",
+        "password=",
+        "hunter2",
+        "Bearer ",
+        "eyJhbGciOi.eyJzdWIi.sig",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdefghij",
+        "sk-abcdefghij0123456789",
+        "/home/me/x",
+        "C:\\Users\\me\\x",
+        "at f (/srv/a.js:1:2)",
+        "10.0.0.1",
+        "::1",
+        "localhost:80",
+        "http://u:p@h/",
+        "\"",
+        "'",
+        "\\\"",
+        "\\",
+        "=",
+        ":",
+        " ",
+        "\n",
+        ",",
+        ";",
+        "@",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "token",
+        "secret",
+        "key",
+        "Cookie: a=b",
+        "[redacted]",
+        "[redacted:path]",
+        "redacted",
+        "[",
+        "]",
+        "{",
+        "}",
+        "é",
+        "🙂",
+        "File \"/a/b.py\", line 3, in f",
+        "--password x",
+        "db.prod.internal",
+        "xoxb-12345678-abc",
     ];
-    let piece = prop_oneof![4 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => ".{0,6}"];
+    let piece =
+        prop_oneof![4 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned), 1 => ".{0,6}"];
     prop::collection::vec(piece, 0..24).prop_map(|v| v.concat())
 }
 
@@ -90,7 +132,11 @@ proptest! {
 fn every_shared_rule_compiles() {
     // Each rule is compiled when a text has one of its keywords; this text has them all.
     let file = include_str!("../../rules/redaction.toml");
-    let everything: String = file.lines().filter(|l| l.contains('"')).map(|l| l.replace('"', " ")).collect();
+    let everything: String = file
+        .lines()
+        .filter(|l| l.contains('"'))
+        .map(|l| l.replace('"', " "))
+        .collect();
     let _ = Redactor::default().redact(&everything);
 }
 
@@ -114,7 +160,10 @@ fn secrets_in_json_go_by_their_key() {
 fn for_the_log_only_credentials_go() {
     let redactor = Redactor::default();
     let text = "open /home/jane/x.txt with password=hunter2 on 10.0.0.1";
-    assert_eq!(redactor.redact_credentials(text), "open /home/jane/x.txt with password=[redacted] on 10.0.0.1");
+    assert_eq!(
+        redactor.redact_credentials(text),
+        "open /home/jane/x.txt with password=[redacted] on 10.0.0.1"
+    );
 }
 
 #[test]

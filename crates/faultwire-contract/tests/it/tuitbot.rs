@@ -1,4 +1,4 @@
-//! The clauses of TuitBot that the contract file carries.
+//! The clauses of `TuitBot` that the contract file carries.
 
 use faultwire_contract::{Fault, Meta, Report, ResultOptions, RetryClass, Surface, builtin};
 use serde_json::value::RawValue;
@@ -47,8 +47,13 @@ fn t1_one_envelope_for_failures_and_successes() {
 
     let contract = builtin("tuitbot").unwrap();
     let data = RawValue::from_string(r#"{"id": 1.0, "x":[ ]}"#.to_owned()).unwrap();
-    let meta = Meta { elapsed_ms: Some(12), ..Meta::default() };
-    let wrapped = contract.success(contract.profile("api").unwrap(), &data, &meta).unwrap();
+    let meta = Meta {
+        elapsed_ms: Some(12),
+        ..Meta::default()
+    };
+    let wrapped = contract
+        .success(contract.profile("api").unwrap(), &data, &meta)
+        .unwrap();
     assert_eq!(
         String::from_utf8(wrapped).unwrap(),
         r#"{"success":true,"data":{"id": 1.0, "x":[ ]},"meta":{"tool_version":"1.0","elapsed_ms":12}}"#
@@ -87,17 +92,29 @@ fn t3_the_27_codes_of_the_table() {
     let found: Vec<(&str, &str, bool)> = contract
         .codes()
         .iter()
-        .map(|c| (c.id.as_str(), c.category.as_str(), c.default_retry().is_retryable()))
+        .map(|c| {
+            (
+                c.id.as_str(),
+                c.category.as_str(),
+                c.default_retry().is_retryable(),
+            )
+        })
         .collect();
     assert_eq!(found, TABLE);
-    assert_eq!(found.iter().filter(|(_, _, retryable)| *retryable).count(), 7);
+    assert_eq!(
+        found.iter().filter(|(_, _, retryable)| *retryable).count(),
+        7
+    );
 }
 
 #[test]
 fn t4_nobody_can_set_retryable() {
     for (code, _, retryable) in TABLE {
         let json = json!({ "code": code }).to_string();
-        assert_eq!(envelope_json("tuitbot", &json)["error"]["retryable"], retryable);
+        assert_eq!(
+            envelope_json("tuitbot", &json)["error"]["retryable"],
+            retryable
+        );
         // There is no such key, and the class must be the row's own.
         let flag = json!({"code": code, "retryable": !retryable}).to_string();
         assert!(serde_json::from_str::<Report>(&flag).is_err());
@@ -110,16 +127,25 @@ fn t4_nobody_can_set_retryable() {
 }
 
 fn contract_class(code: &str) -> RetryClass {
-    builtin("tuitbot").unwrap().code(code).unwrap().default_retry()
+    builtin("tuitbot")
+        .unwrap()
+        .code(code)
+        .unwrap()
+        .default_retry()
 }
 
 #[test]
 fn t5_profiles_and_their_metadata() {
     let contract = builtin("tuitbot").unwrap();
-    let metas = [json!({}), json!({"elapsed_ms":3}), json!({"mode":"composer","approval_mode":true,"elapsed_ms":3})];
+    let metas = [
+        json!({}),
+        json!({"elapsed_ms":3}),
+        json!({"mode":"composer","approval_mode":true,"elapsed_ms":3}),
+    ];
     for (code, _, _) in TABLE {
         for meta in &metas {
-            let report: Report = serde_json::from_value(json!({"code": code, "meta": meta})).unwrap();
+            let report: Report =
+                serde_json::from_value(json!({"code": code, "meta": meta})).unwrap();
             let fault = Fault::new(&contract, report, &STAMP).unwrap();
             let meta_in = |profile| {
                 let text = text(&fault, Surface::Mcp, contract.profile(profile).unwrap());
@@ -128,14 +154,23 @@ fn t5_profiles_and_their_metadata() {
             let api = meta_in("api");
             assert!(api.get("mode").is_none() && api.get("approval_mode").is_none());
             let workflow = meta_in("workflow");
-            assert_eq!(keys(&workflow), ["tool_version", "elapsed_ms", "mode", "approval_mode"]);
+            assert_eq!(
+                keys(&workflow),
+                ["tool_version", "elapsed_ms", "mode", "approval_mode"]
+            );
             assert!(workflow["mode"].is_string() && workflow["approval_mode"].is_boolean());
         }
     }
     // False is written, not left out.
     let contract = builtin("tuitbot").unwrap();
     let data = RawValue::from_string("1".to_owned()).unwrap();
-    let success = contract.success(contract.profile("workflow").unwrap(), &data, &Meta::default()).unwrap();
+    let success = contract
+        .success(
+            contract.profile("workflow").unwrap(),
+            &data,
+            &Meta::default(),
+        )
+        .unwrap();
     let success: Value = serde_json::from_slice(&success).unwrap();
     assert_eq!(success["meta"]["approval_mode"], false);
 }
@@ -149,9 +184,15 @@ fn t7_a_plain_client_sees_the_failure() {
     assert_eq!(result["isError"], true);
     let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text, result["structuredContent"]);
-    assert_eq!(result["_meta"]["dev.faultwire/contract"], json!({"name":"tuitbot","version":"1.0.0"}));
+    assert_eq!(
+        result["_meta"]["dev.faultwire/contract"],
+        json!({"name":"tuitbot","version":"1.0.0"})
+    );
 
-    let declared = ResultOptions { has_output_schema: true, modern: true };
+    let declared = ResultOptions {
+        has_output_schema: true,
+        modern: true,
+    };
     let result = fault.call_tool_result(contract.profile("api").unwrap(), declared);
     let result: Value = serde_json::from_slice(&result).unwrap();
     assert!(result.get("structuredContent").is_none());
