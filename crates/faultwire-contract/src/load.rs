@@ -1,7 +1,9 @@
 //! From the text of a file to a checked contract. Every mistake is found in one go.
 
 mod code;
+mod conditions;
 mod contract;
+mod head;
 mod policy;
 pub(crate) mod rule;
 pub(crate) mod section;

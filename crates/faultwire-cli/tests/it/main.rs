@@ -1,1 +1,14 @@
-//! Integration tests of the command line.
+//! Integration tests of the command line: the real binary, real pipes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod alerts;
+mod classify;
+mod contract;
+mod help;
+mod readme;
+mod render;
+mod retry;
+mod support;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use regex::bytes::Regex;
 
-use super::contract::is_version;
+use super::head::is_version;
 use super::section::{At, Section, Text};
 use crate::alert::Level;
 use crate::code::{Code, Retired};

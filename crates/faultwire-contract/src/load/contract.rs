@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use regex::bytes::Regex;
 use toml::de::DeTable;
 
+use super::conditions::conditions;
+use super::head::{Head, is_version, well_formed};
 use super::section::{Log, Section, Text};
 use super::{code, policy, rule, surface};
 use crate::code::Code;
-use crate::condition::{Aspect, Condition};
-use crate::contract::{ConditionMap, Contract, Example, Release, Requires};
+use crate::contract::{Contract, Example, Release};
 use crate::mistake::{Mistakes, nearest};
 use crate::redact::Redactor;
 use crate::report::Report;
@@ -175,172 +175,8 @@ impl Known<'_> {
     }
 }
 
-struct Head {
-    name: Option<String>,
-    version: Option<String>,
-    title: Option<String>,
-    frozen: bool,
-    requires: Requires,
-    categories: Vec<String>,
-    profiles: Vec<String>,
-    code_pattern: Option<Regex>,
-}
-
-impl Head {
-    fn read(section: &Section<'_>) -> Self {
-        section.allow(&[
-            "name",
-            "version",
-            "title",
-            "fallback",
-            "frozen",
-            "requires",
-            "categories",
-            "profiles",
-            "code_pattern",
-        ]);
-        let name = section.need_text("name", "name it in lower case, such as \"my-contract\"");
-        let version = section.need_text("version", "give it a version such as \"1.0.0\"");
-        let title = section.text("title").or_else(|| name.clone());
-        let help = "list the categories that its codes are grouped in";
-        let categories = match section.texts("categories") {
-            Some(list) => owned(&list),
-            None if section.has("categories") => Vec::new(),
-            None => {
-                section.note("[contract] has no \"categories\"", help);
-                Vec::new()
-            }
-        };
-        Self {
-            name: name.and_then(|n| {
-                well_formed(section, &n, is_name, "lower-case letters, digits and -")
-            }),
-            version: version.and_then(|v| {
-                well_formed(section, &v, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")
-            }),
-            title: title.map(|t| t.value.to_owned()),
-            frozen: section.boolean("frozen").unwrap_or(false),
-            requires: requires(section),
-            categories,
-            profiles: profiles(section),
-            code_pattern: section
-                .text("code_pattern")
-                .and_then(|p| rule::regex(section.log, &p)),
-        }
-    }
-}
-
-fn well_formed(
-    section: &Section<'_>,
-    text: &Text<'_>,
-    check: fn(&str) -> bool,
-    shape: &str,
-) -> Option<String> {
-    if check(text.value) {
-        return Some(text.value.to_owned());
-    }
-    section.log.note(
-        &text.at,
-        format!("{:?} is malformed", text.value),
-        format!("write {shape}"),
-    );
-    None
-}
-
-fn is_name(name: &str) -> bool {
-    name.bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-pub(super) fn is_version(version: &str) -> bool {
-    let parts: Vec<&str> = version.split('.').collect();
-    parts.len() == 3
-        && parts
-            .iter()
-            .all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
-}
-
-fn requires(section: &Section<'_>) -> Requires {
-    let mut requires = Requires::default();
-    for word in section.texts("requires").unwrap_or_default() {
-        match word.value {
-            "test" => requires.test = true,
-            "release" => requires.release = true,
-            other => section.log.note(
-                &word.at,
-                format!("{other:?} is nothing that a code can be required to have"),
-                "write \"test\", \"release\" or both",
-            ),
-        }
-    }
-    requires
-}
-
-fn profiles(section: &Section<'_>) -> Vec<String> {
-    let Some(list) = section.texts("profiles") else {
-        return vec!["default".to_owned()];
-    };
-    for (i, profile) in list.iter().enumerate() {
-        if list[..i].iter().any(|p| p.value == profile.value) {
-            let what = format!("the profile {:?} is listed twice", profile.value);
-            section.log.note(
-                &profile.at,
-                what,
-                "list each profile once, the default first",
-            );
-        }
-    }
-    owned(&list)
-}
-
 pub(super) fn owned(texts: &[Text<'_>]) -> Vec<String> {
     texts.iter().map(|t| t.value.to_owned()).collect()
-}
-
-/// All the conditions, or it does not load (A1).
-fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<ConditionMap> {
-    let section = root.need_section("conditions", "map every condition to one of the codes")?;
-    let names: Vec<&str> = Condition::ALL.iter().map(|c| c.name()).collect();
-    section.allow(&names);
-    let rows: Vec<_> = Condition::ALL
-        .iter()
-        .map(|c| condition(&section, *c, known))
-        .collect();
-    rows.into_iter()
-        .collect::<Option<Vec<_>>>()
-        .map(ConditionMap::new)
-}
-
-fn condition(
-    section: &Section<'_>,
-    condition: Condition,
-    known: &Known<'_>,
-) -> Option<(usize, Vec<(Aspect, usize)>)> {
-    let name = condition.name();
-    if !section.has(name) {
-        let what = format!("[conditions] has no {name:?}");
-        section.note(
-            what,
-            format!("name the code for this: {}", condition.meaning()),
-        );
-        return None;
-    }
-    match section.text_or_section(name)? {
-        Ok(id) => Some((known.living(section, &id, name)?, Vec::new())),
-        Err(finer) => {
-            let mut keys = vec!["any"];
-            keys.extend(condition.aspects().iter().map(|a| a.name()));
-            finer.allow(&keys);
-            let any =
-                finer.need_text("any", "\"any\" is the code for every case not named here")?;
-            let own = condition.aspects().iter().filter_map(|aspect| {
-                let id = finer.text(aspect.name())?;
-                Some((*aspect, known.living(&finer, &id, aspect.name())?))
-            });
-            let own = own.collect();
-            Some((known.living(&finer, &any, name)?, own))
-        }
-    }
 }
 
 fn redactor(root: &Section<'_>) -> Redactor {

@@ -1,0 +1,124 @@
+//! `classify`: one line in, one line out.
+
+use serde_json::{Value, json};
+
+use crate::support::{BUILTINS, command, faultwire, run};
+
+fn answers(contract: &str, input: &[u8]) -> Vec<Value> {
+    let out = run(command(&["classify", "-c", contract]), input).fine();
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn each_line_has_its_answer() {
+    let input = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"fine"}]}}"#,
+        "\n",
+        "debug: stray text\n",
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#,
+        "\r\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"boom password=hunter2"}],"isError":true}}"#,
+    );
+    let answers = answers("kaiza", input.as_bytes());
+    assert_eq!(answers.len(), 6);
+    assert_eq!(answers[0], json!({"failure": false}));
+    assert_eq!(answers[1]["condition"], "upstream_protocol");
+    assert_eq!(answers[2]["condition"], "upstream_protocol");
+    assert_eq!(answers[3]["condition"], "unknown_method");
+    assert_eq!(answers[4], json!({"failure": false}));
+    assert_eq!(answers[5]["message"], "boom password=[redacted]");
+    assert!(
+        answers[5]["rule"].is_string()
+            && answers[5]["origin"] == "upstream"
+            && answers[5]["outcome"] == "executed"
+    );
+}
+
+#[test]
+fn an_envelope_is_recognised_in_every_contract() {
+    for contract in BUILTINS {
+        let shown = faultwire(&["contract", "show", contract, "--json"], "").json();
+        let code = &shown["codes"][0]["id"];
+        let result = faultwire(
+            &["render", "-c", contract, "--surface", "result"],
+            json!({"code": code}).to_string(),
+        )
+        .fine();
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}}\n",
+            result.trim_end()
+        );
+        let answer = &answers(contract, line.as_bytes())[0];
+        assert_eq!(
+            (&answer["rule"], &answer["code"]),
+            (&json!("envelope"), code)
+        );
+    }
+}
+
+#[test]
+fn what_it_writes_can_be_rendered() {
+    let line = br#"{"jsonrpc":"2.0","id":9,"error":{"code":-32000,"message":"rate limited","data":{"retryAfterMs":5000}}}"#;
+    for contract in BUILTINS {
+        let mut answer = answers(contract, line)[0].clone();
+        let object = answer.as_object_mut().unwrap();
+        object.shift_remove("failure");
+        object.shift_remove("rule");
+        faultwire(&["render", "-c", contract], answer.to_string()).json();
+    }
+}
+
+#[test]
+fn no_line_is_too_bad() {
+    let bad = b"\xff\xfe\n\x00\n{\n[[[[\n";
+    assert!(
+        answers("owlclaw", bad)
+            .iter()
+            .all(|a| a["condition"] == "upstream_protocol")
+    );
+    let long = [
+        &b"x".repeat(5000)[..],
+        b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n",
+    ]
+    .concat();
+    let out = run(command(&["classify", "--max-line", "1000"]), &long).fine();
+    let answers: Vec<Value> = out
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(
+        (answers.len(), &answers[0]["rule"], &answers[1]["failure"]),
+        (2, &json!("oversize"), &json!(false))
+    );
+}
+
+/// The captured replies that ship beside the project, where they are at hand: nothing that was
+/// captured as a failure of the server passes for a success.
+#[test]
+fn captured_replies() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/wild");
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+        for case in &cases {
+            let Some(raw) = case["response_raw"].as_str() else {
+                continue;
+            };
+            for (line, answer) in raw.lines().zip(answers("owlclaw", raw.as_bytes())) {
+                let message: Value = serde_json::from_str(line).unwrap_or(Value::Null);
+                let fails = message.is_null()
+                    || message.get("error").is_some()
+                    || message["result"]["isError"] == true;
+                assert!(!fails || answer["failure"] == true, "{line}");
+            }
+        }
+    }
+}

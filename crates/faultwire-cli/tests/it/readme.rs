@@ -1,0 +1,85 @@
+//! Every command in the documents is run, and its output is what they show.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The commands of the `console` blocks, each with the output that is shown below it.
+fn commands(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match (line, inside) {
+            ("```console", _) => inside = true,
+            ("```", _) => inside = false,
+            (line, true) => match line.strip_prefix("$ ") {
+                Some(command) => found.push((command.to_owned(), Vec::new())),
+                None => found
+                    .last_mut()
+                    .expect("a command before its output")
+                    .1
+                    .push(line.to_owned()),
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `…` stands for any number of lines.
+fn matches(shown: &[String], printed: &[&str]) -> bool {
+    match (shown, printed) {
+        ([], rest) => rest.is_empty(),
+        ([first, shown @ ..], _) if first == "…" => {
+            (0..=printed.len()).any(|skip| matches(shown, &printed[skip..]))
+        }
+        ([first, shown @ ..], [line, printed @ ..]) => first == line && matches(shown, printed),
+        (_, []) => false,
+    }
+}
+
+fn check(document: &str) -> usize {
+    let text = std::fs::read_to_string(root().join(document)).unwrap();
+    let commands = commands(&text);
+    let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
+    for (command, shown) in &commands {
+        if let Some(script) = ["scripts/test", "cargo bench"]
+            .iter()
+            .find(|s| command.starts_with(**s))
+        {
+            // This test is part of the one, and the other takes minutes.
+            assert!(*script == "cargo bench" || root().join(script).exists());
+            continue;
+        }
+        let line = command.replace("cargo run --release --", "faultwire");
+        let output = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(root())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let printed =
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = printed.lines().collect();
+        let fits = shown.is_empty() && output.status.success() || matches(shown, &lines);
+        assert!(fits, "{document}: `{command}` printed\n{printed}");
+    }
+    commands.len()
+}
+
+#[test]
+fn the_readme_is_true() {
+    assert!(check("README.md") >= 8);
+}
+
+#[test]
+fn the_recipes_are_true() {
+    assert!(check("CONTRIBUTING.md") >= 1);
+}
