@@ -1,5 +1,7 @@
 //! What can be typed, and the help that teaches it.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use faultwire_contract::DEFAULT;
@@ -192,6 +194,9 @@ pub struct ClassifyArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  echo 'login failed: password=hunter2' | faultwire redact")]
 pub struct RedactArgs {
+    /// Use the [[redact]] rules of this file too
+    #[arg(long, value_name = "FILE", conflicts_with = "contract")]
+    pub rules: Option<PathBuf>,
     /// Use this contract's own rules too: a built-in name or a file
     #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
     pub contract: Option<String>,

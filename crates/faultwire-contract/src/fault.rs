@@ -15,9 +15,9 @@ use crate::code::Code;
 use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
 use crate::incident::{Stamp, is_timestamp};
+use crate::redact::prefix;
 use crate::report::{Report, Reset};
 use crate::retry::RetryClass;
-use crate::strip;
 
 pub use private::Private;
 
@@ -333,15 +333,13 @@ impl Public<'_> {
                 .unwrap_or_else(|| self.stamp.incident(trace)),
         );
         for word in short_words(&mut report) {
-            *word = word
-                .take()
-                .map(|w| bound::cut(&strip(&w), LONGEST_WORD).into_owned());
+            *word = word.take().map(|w| self.word(&w));
         }
         if report.incident.as_deref() == Some("") {
             report.incident = Some(self.stamp.incident(None));
         }
         report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
-            Reset::Text(t) => Reset::Text(bound::cut(&strip(&t), LONGEST_WORD).into_owned()),
+            Reset::Text(t) => Reset::Text(self.word(&t)),
             epoch @ Reset::Epoch(_) => epoch,
         });
         report.retry = None;
@@ -359,7 +357,17 @@ impl Public<'_> {
     }
 
     fn words(&self, text: &str, max: usize) -> String {
-        bound::cut(&self.contract.redactor.redact(text), max).into_owned()
+        // Redaction mostly shortens, so more is looked at than is kept.
+        bound::cut(&self.contract.redactor.redact(prefix(text, max * 8)), max).into_owned()
+    }
+
+    /// A name or an id: kept as it is, but for credentials and what is invisible or overlong.
+    fn word(&self, text: &str) -> String {
+        bound::cut(
+            &self.contract.redactor.redact_credentials(text),
+            LONGEST_WORD,
+        )
+        .into_owned()
     }
 
     fn json(&self, value: Value, bytes: usize) -> Value {
@@ -376,7 +384,7 @@ impl Public<'_> {
     }
 }
 
-/// The names and ids of a report: kept as they are, but for what is invisible or overlong.
+/// The names and ids of a report.
 fn short_words(report: &mut Report) -> [&mut Option<String>; 15] {
     let (session, meta) = (&mut report.session, &mut report.meta);
     [

@@ -19,7 +19,7 @@ pub use strip::strip;
 
 static SHARED: LazyLock<Arc<[RedactRule]>> = LazyLock::new(|| {
     let text = include_str!("../rules/redaction.toml");
-    match rule::read_file("rules/redaction.toml", text) {
+    match rule::read_shared("rules/redaction.toml", text) {
         Ok(rules) => rules.into(),
         // The file is part of this build, and a test loads it.
         Err(mistakes) => panic!("the shared redaction rules do not load: {mistakes}"),
@@ -82,7 +82,7 @@ impl Redactor {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
-            let piece = prefix(rest);
+            let piece = prefix(rest, LONGEST_TEXT);
             let piece = if piece.is_empty() {
                 &rest[..rest.floor_char_boundary(LONGEST_TEXT)]
             } else {
@@ -137,7 +137,7 @@ impl Redactor {
     }
 
     fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
-        let mut text = strip(prefix(text));
+        let mut text = strip(prefix(text, LONGEST_TEXT));
         for _ in 0..ROUNDS {
             match self.finder().replace(&text, wanted) {
                 Some(replaced) => text = Cow::Owned(replaced),
@@ -152,12 +152,12 @@ impl Redactor {
     }
 }
 
-/// The part of an overlong text that is kept, up to a blank, so that no secret is cut in two.
-fn prefix(text: &str) -> &str {
-    if text.len() <= LONGEST_TEXT {
+/// The beginning of an overlong text, up to a blank, so that no secret is cut in two.
+pub(crate) fn prefix(text: &str, longest: usize) -> &str {
+    if text.len() <= longest {
         return text;
     }
-    let kept = &text[..text.floor_char_boundary(LONGEST_TEXT)];
+    let kept = &text[..text.floor_char_boundary(longest)];
     &kept[..kept.rfind(char::is_whitespace).unwrap_or(0)]
 }
 

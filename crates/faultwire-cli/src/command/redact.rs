@@ -1,15 +1,20 @@
 //! `redact`: text in, text out.
 
-use faultwire_contract::Redactor;
+use faultwire_contract::{RedactRule, Redactor};
 
 use crate::args::RedactArgs;
 use crate::problem::Problem;
 use crate::{Done, chosen, edge};
 
 pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
-    let redactor = match &args.contract {
-        Some(name) => chosen::contract(name)?.redactor().clone(),
-        None => Redactor::default(),
+    let redactor = match (&args.rules, &args.contract) {
+        (Some(path), _) => {
+            let text = edge::file(path)?;
+            let rules = RedactRule::load(&path.display().to_string(), &text);
+            Redactor::with(rules.map_err(Problem::Contract)?)
+        }
+        (None, Some(name)) => chosen::contract(name)?.redactor().clone(),
+        (None, None) => Redactor::default(),
     };
     let input = edge::input()?;
     let text = String::from_utf8_lossy(&input);

@@ -193,6 +193,16 @@ fn redact_text_in_text_out() {
     assert_eq!(redact(""), "");
     let own = faultwire(&["redact", "-c", HARBOUR], "moor at berth-1234").fine();
     assert_eq!(own, "moor at [redacted]");
+    let rules = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-rules.toml");
+    let own = "[[redact]]\nname='badge'\nkind='credential'\nkeywords=['badge-']\npattern='badge-[0-9]+'\n";
+    std::fs::write(&rules, own).unwrap();
+    let rules = rules.to_str().unwrap();
+    assert_eq!(
+        faultwire(&["redact", "--rules", rules], "badge-77").fine(),
+        "[redacted]"
+    );
+    let wrong = faultwire(&["redact", "--rules", HARBOUR], "x").refused();
+    assert!(wrong.contains("unknown key \"contract\""), "{wrong}");
     let binary = run(command(&["redact"]), b"a\xff\x00b password=x1").fine();
     assert_eq!(binary, "a\u{fffd}b password=[redacted]");
 }

@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use toml::de::DeTable;
-
 use super::conditions::conditions;
 use super::head::{Head, is_version, well_formed};
-use super::section::{Log, Section, Text};
+use super::section::{Section, Text, read_file};
 use super::{code, policy, rule, surface};
 use crate::code::Code;
 use crate::contract::{Contract, Example, Release};
@@ -32,24 +30,12 @@ const TABLES: &[&str] = &[
 ];
 
 pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
-    let log = Log::new(file, text);
-    let loaded = match DeTable::parse(text) {
-        Ok(table) => {
-            let root = Section::root(&log, &table);
-            let loaded = read(&root);
-            loaded.filter(|_| log.is_clean())
-        }
-        Err(e) => {
-            let help = "a contract is a TOML file; contracts/ has examples to copy";
-            log.note(
-                &e.span().unwrap_or(0..0),
-                format!("no TOML: {}", e.message()),
-                help,
-            );
-            None
-        }
-    };
-    loaded.ok_or_else(|| log.into_mistakes())
+    read_file(
+        file,
+        text,
+        "a contract is a TOML file; contracts/ has examples to copy",
+        read,
+    )
 }
 
 /// `None` when something was so wrong that the rest makes no sense; the log says what.

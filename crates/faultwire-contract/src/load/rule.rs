@@ -1,10 +1,9 @@
 //! Classification rules: those of a contract name a code, those of the shared list a condition.
 
 use regex::bytes::{Regex, RegexBuilder};
-use toml::de::DeTable;
 
 use super::contract::{Known, owned};
-use super::section::{Log, Section, Text};
+use super::section::{Log, Section, Text, read_file};
 use crate::classify::rule::{Rule, Shape, Then, When};
 use crate::classify::soft::Signs;
 use crate::condition::{Aspect, Condition};
@@ -34,33 +33,16 @@ pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule>
 
 /// The shared list: `[[rule]]` tables with conditions, and the signs of a soft failure.
 pub(crate) fn shared_rules(file: &str, text: &str) -> Result<(Vec<Rule>, Signs), Mistakes> {
-    let log = Log::new(file, text);
-    let shared = match DeTable::parse(text) {
-        Ok(table) => {
-            let root = Section::root(&log, &table);
-            root.allow(&["rule", "soft"]);
-            let rules = root
-                .list("rule")
-                .into_iter()
-                .filter_map(|s| shared_rule(&s))
-                .collect();
-            let signs = root
-                .need_section("soft", "say how a soft failure is told")
-                .and_then(|s| signs(&s));
-            signs.map(|signs| (rules, signs))
-        }
-        Err(e) => {
-            log.note(
-                &e.span().unwrap_or(0..0),
-                format!("no TOML: {}", e.message()),
-                "mend the file",
-            );
-            None
-        }
-    };
-    shared
-        .filter(|_| log.is_clean())
-        .ok_or_else(|| log.into_mistakes())
+    read_file(file, text, "mend the file", |root| {
+        root.allow(&["rule", "soft"]);
+        let rules = root
+            .list("rule")
+            .into_iter()
+            .filter_map(|s| shared_rule(&s))
+            .collect();
+        let soft = root.need_section("soft", "say how a soft failure is told")?;
+        Some((rules, signs(&soft)?))
+    })
 }
 
 fn signs(section: &Section<'_>) -> Option<Signs> {

@@ -16,6 +16,26 @@ pub(crate) struct Log<'a> {
     found: RefCell<Vec<(usize, Mistake)>>,
 }
 
+/// Reads a TOML file: `read` notes mistakes as it goes, and its answer counts when there are none.
+pub(crate) fn read_file<T>(
+    file: &str,
+    text: &str,
+    help: &str,
+    read: impl FnOnce(&Section<'_>) -> Option<T>,
+) -> Result<T, Mistakes> {
+    let log = Log::new(file, text);
+    let answer = match DeTable::parse(text) {
+        Ok(table) => read(&Section::root(&log, &table)),
+        Err(e) => {
+            let at = e.span().unwrap_or(0..0);
+            log.note(&at, format!("no TOML: {}", e.message()), help);
+            None
+        }
+    };
+    let clean = log.found.borrow().is_empty();
+    answer.filter(|_| clean).ok_or_else(|| log.into_mistakes())
+}
+
 /// A place in the file: byte offsets.
 pub(crate) type At = Range<usize>;
 
@@ -27,7 +47,7 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Log<'a> {
-    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+    fn new(file: &'a str, text: &'a str) -> Self {
         Self {
             file,
             text,
@@ -56,11 +76,7 @@ impl<'a> Log<'a> {
         self.found.borrow_mut().push((at.start, mistake));
     }
 
-    pub(crate) fn is_clean(&self) -> bool {
-        self.found.borrow().is_empty()
-    }
-
-    pub(crate) fn into_mistakes(self) -> Mistakes {
+    fn into_mistakes(self) -> Mistakes {
         let mut found = self.found.into_inner();
         found.sort_by_key(|(offset, _)| *offset);
         Mistakes {
@@ -82,7 +98,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(crate) fn root(log: &'a Log<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
+    fn root(log: &'a Log<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
         Self {
             log,
             name: ROOT.to_owned(),

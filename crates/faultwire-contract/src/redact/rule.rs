@@ -3,9 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
-use toml::de::DeTable;
 
-use crate::load::section::{Log, Section, Text};
+use crate::load::section::{Section, Text, read_file};
 use crate::mistake::Mistakes;
 
 /// What stands for a secret. It names none of the words that rules take for a secret's name.
@@ -76,6 +75,26 @@ impl Lazy {
 }
 
 impl RedactRule {
+    /// Rules that somebody keeps in a file of their own: `[[redact]]` tables and nothing else.
+    ///
+    /// ```
+    /// use faultwire_contract::{RedactRule, Redactor};
+    ///
+    /// let file = r#"
+    ///     [[redact]]
+    ///     name = "badge"
+    ///     kind = "credential"
+    ///     keywords = ["badge-"]
+    ///     pattern = 'badge-\d+'
+    /// "#;
+    /// let redactor = Redactor::with(RedactRule::load("own.toml", file)?);
+    /// assert_eq!(redactor.redact("my badge-77, password=x1"), "my [redacted], password=[redacted]");
+    /// # Ok::<(), faultwire_contract::Mistakes>(())
+    /// ```
+    pub fn load(file: &str, text: &str) -> Result<Vec<Self>, Mistakes> {
+        read_tables(file, text, read)
+    }
+
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
     pub(super) fn find<'f>(&'f self, text: &str, findings: &mut Vec<(usize, usize, &'f str)>) {
         let placeholder = self.kind.placeholder();
@@ -120,31 +139,19 @@ fn build(source: &str) -> Result<Regex, regex::Error> {
 }
 
 /// A file of nothing but `[[redact]]` tables. Its patterns are compiled when first needed.
-pub(super) fn read_file(file: &str, text: &str) -> Result<Vec<RedactRule>, Mistakes> {
-    let log = Log::new(file, text);
-    let rules = match DeTable::parse(text) {
-        Ok(table) => {
-            let root = Section::root(&log, &table);
-            root.allow(&["redact"]);
-            Some(
-                root.list("redact")
-                    .iter()
-                    .filter_map(parse)
-                    .collect::<Vec<_>>(),
-            )
-        }
-        Err(e) => {
-            log.note(
-                &e.span().unwrap_or(0..0),
-                format!("no TOML: {}", e.message()),
-                "mend the file",
-            );
-            None
-        }
-    };
-    rules
-        .filter(|_| log.is_clean())
-        .ok_or_else(|| log.into_mistakes())
+pub(super) fn read_shared(file: &str, text: &str) -> Result<Vec<RedactRule>, Mistakes> {
+    read_tables(file, text, parse)
+}
+
+fn read_tables(
+    file: &str,
+    text: &str,
+    one: fn(&Section<'_>) -> Option<RedactRule>,
+) -> Result<Vec<RedactRule>, Mistakes> {
+    read_file(file, text, "write [[redact]] tables", |root| {
+        root.allow(&["redact"]);
+        Some(root.list("redact").iter().filter_map(one).collect())
+    })
 }
 
 /// A `[[redact]]` table that somebody else wrote: its patterns are compiled at once.

@@ -256,3 +256,33 @@ fn hostile_json() {
         }
     }
 }
+
+/// The code that each contract gives to each captured reply.
+#[test]
+fn the_codes_of_the_corpus() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    files.sort();
+    let mut shown = String::new();
+    for path in files {
+        let server = path.file_stem().unwrap().to_string_lossy().into_owned();
+        for case in read(&path).iter().filter(|case| case.expect.failure) {
+            let codes = faultwire_contract::BUILTINS.iter().map(|builtin| {
+                classify(&builtin.contract(), case.reply.as_bytes())
+                    .unwrap()
+                    .report
+                    .code
+            });
+            shown += &format!(
+                "{server}/{}: {}\n",
+                case.name,
+                codes.collect::<Vec<_>>().join(" ")
+            );
+        }
+    }
+    insta::assert_snapshot!("codes_of_the_corpus", shown);
+}
