@@ -194,7 +194,7 @@ pub struct ClassifyArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  echo 'login failed: password=hunter2' | faultwire redact")]
 pub struct RedactArgs {
-    /// Use the [[redact]] rules of this file too
+    /// Use the redaction rules of this file too
     #[arg(long, value_name = "FILE", conflicts_with = "contract")]
     pub rules: Option<PathBuf>,
     /// Use this contract's own rules too: a built-in name or a file

@@ -59,7 +59,7 @@ impl Contract {
     ///
     /// ```
     /// let mistakes = faultwire_contract::Contract::load("my.toml", "[contract]\nname = 'x'").unwrap_err();
-    /// assert!(mistakes.to_string().starts_with("my.toml:1:2: [contract] has no \"version\""));
+    /// assert!(mistakes.to_string().contains("my.toml:1:2: [contract] has no \"version\""));
     /// ```
     pub fn load(file: &str, text: &str) -> Result<Self, Mistakes> {
         load::contract(file, text)

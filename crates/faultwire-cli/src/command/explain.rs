@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use faultwire_contract::{
-    BUILTINS, Builtin, Code, Contract, Fault, Level, Paging, Profile, Report, RetryClass, Stamp,
-    Surface, nearest,
+    BUILTINS, Builtin, Code, Contract, Fault, Level, Outcome, Paging, Profile, Report, RetryClass,
+    Stamp, Surface, nearest,
 };
 use serde_json::{Value, json};
 
@@ -104,15 +104,12 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
     fact("HTTP status", statuses(code));
     fact("Alert", alert(contract, code));
     if let Some(outcome) = code.outcome {
-        fact(
-            "The tool ran",
-            if outcome.name() == "not_sent" {
-                "no"
-            } else {
-                outcome.name()
-            }
-            .to_owned(),
-        );
+        let ran = match outcome {
+            Outcome::NotSent => "no",
+            Outcome::MaybeExecuted => "nobody knows",
+            Outcome::Executed => "yes",
+        };
+        fact("The tool ran", ran.to_owned());
     }
     if let Some(mcp) = &code.mcp {
         fact("In MCP", mcp.clone());
