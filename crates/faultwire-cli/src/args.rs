@@ -63,7 +63,7 @@ pub enum Command {
 pub enum ContractCommand {
     /// List the built-in contracts
     List,
-    /// Show a contract: codes, conditions, bounds
+    /// Show a contract: its codes and conditions; everything with --json
     #[command(
         after_help = "Examples:\n  faultwire contract show owlclaw\n  faultwire contract show ./my-contract.toml --json"
     )]
@@ -216,7 +216,7 @@ pub struct RetryArgs {
     #[arg(long)]
     pub budget: Option<u32>,
     /// The tool changes nothing
-    #[arg(long, conflicts_with = "idempotent")]
+    #[arg(long)]
     pub read_only: bool,
     /// Running the tool twice does the same as once
     #[arg(long)]
@@ -228,14 +228,14 @@ pub struct RetryArgs {
 
 #[derive(Subcommand)]
 pub enum AlertsCommand {
-    /// Read failures, one JSON a line, and print the pages they would have raised
+    /// Read failures in order of time, one JSON a line, and print the pages they would have raised
     #[command(
         after_help = "Example:\n  echo '{\"t\":0,\"client\":\"a\",\"code\":\"auth.forbidden\"}' | faultwire alerts replay -c owlclaw"
     )]
     Replay {
         #[command(flatten)]
         contract: Contract,
-        /// How many pairs of client and code are remembered
+        /// How many pairs of client and code are surely remembered
         #[arg(long, default_value_t = faultwire_contract::DEFAULT_CAPACITY)]
         capacity: usize,
     },

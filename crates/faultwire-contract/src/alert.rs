@@ -48,9 +48,9 @@ pub const DEFAULT_CAPACITY: usize = 65_536;
 /// Only the last `events + 1` times of a pair are kept: the window holds more than `events`
 /// exactly when the oldest of them is still inside it. Pairs live in two generations: a pair
 /// that is seen moves to the young one, and the old one is forgotten as a whole, which loses
-/// nothing once a full window has passed. When more than `capacity` pairs are active within one
-/// window the oldest generation is forgotten early and [`Alerts::forgotten`] counts it: memory
-/// is bounded however many clients there are.
+/// nothing once a full window has passed. A generation holds `capacity` pairs; when more are
+/// active within one window the old one is forgotten early and [`Alerts::forgotten`] counts its
+/// pairs: memory is bounded however many clients there are.
 ///
 /// Time never runs backwards: an event before the last one counts as if it came with it.
 #[derive(Debug)]
@@ -79,7 +79,8 @@ struct Track {
 }
 
 impl Alerts {
-    /// An engine for the contract's codes and levels that remembers about `capacity` pairs.
+    /// An engine for the contract's codes and levels. The last `capacity` pairs are always
+    /// remembered, and never more than twice as many.
     #[must_use]
     pub fn new(contract: &Contract, capacity: usize) -> Self {
         let level_of = |name: &str| contract.levels.iter().position(|l| l.name == name);
@@ -94,7 +95,7 @@ impl Alerts {
                 .collect(),
             levels: contract.levels.clone(),
             longest: contract.levels.iter().map(window).max().unwrap_or_default(),
-            capacity: capacity.max(2),
+            capacity: capacity.max(1),
             young: HashMap::new(),
             old: HashMap::new(),
             turned: Duration::ZERO,
@@ -145,7 +146,7 @@ impl Alerts {
     /// Begins a new generation when the young one is a full window old, or full.
     fn turn(&mut self) {
         let aged = self.now.saturating_sub(self.turned) >= self.longest;
-        let full = self.young.len() >= self.capacity / 2;
+        let full = self.young.len() >= self.capacity;
         if !aged && !full {
             return;
         }

@@ -1,7 +1,11 @@
 //! Compatibility: what changed between two versions of a contract, and whom it breaks (A3, C7, O8).
 
 use crate::code::Code;
+use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
+use crate::origin::Outcome;
+use crate::retry::RetryClass;
+use crate::template::slot::Slot;
 use crate::template::{Member, Node, Template};
 
 /// How much a change asks of those who read the envelopes.
@@ -47,6 +51,7 @@ pub fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
     diff.codes();
     diff.conditions();
     diff.envelopes();
+    diff.settings();
     diff.version();
     diff.changes
         .sort_by_key(|change| std::cmp::Reverse(change.impact));
@@ -143,6 +148,9 @@ impl Diff<'_> {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
+        let outcome = |code: &Code| code.outcome.map_or("", Outcome::name).to_owned();
+        let harmless = self.unless_frozen(Impact::None);
+        let additive = self.unless_frozen(Impact::Additive);
         let facts = [
             (
                 Impact::Breaking,
@@ -164,27 +172,18 @@ impl Diff<'_> {
                 old.keeps_data.to_string(),
                 new.keeps_data.to_string(),
             ),
-            (Impact::Additive, "after_ms", delay(old), delay(new)),
+            (Impact::Breaking, "outcome", outcome(old), outcome(new)),
+            (additive, "after_ms", delay(old), delay(new)),
+            (additive, "alert", old.alert.clone(), new.alert.clone()),
             (
-                Impact::Additive,
-                "alert",
-                old.alert.clone(),
-                new.alert.clone(),
-            ),
-            (
-                self.unless_frozen(Impact::Additive),
+                additive,
                 "message",
                 old.message.clone(),
                 new.message.clone(),
             ),
+            (harmless, "action", old.action.clone(), new.action.clone()),
             (
-                Impact::None,
-                "action",
-                old.action.clone(),
-                new.action.clone(),
-            ),
-            (
-                Impact::None,
+                harmless,
                 "meaning",
                 old.meaning.clone(),
                 new.meaning.clone(),
@@ -199,6 +198,13 @@ impl Diff<'_> {
             }
         }
         match (&old.retired, &new.retired) {
+            (Some(was), Some(is)) if was.successor != is.successor => self.note(
+                Impact::Breaking,
+                format!(
+                    "the successor of {:?} changed from {:?} to {:?}",
+                    old.id, was.successor, is.successor
+                ),
+            ),
             (None, Some(retired)) => self.note(
                 self.unless_frozen(Impact::Additive),
                 format!(
@@ -217,24 +223,27 @@ impl Diff<'_> {
         }
     }
 
-    /// The same condition keeps the same code (K8).
+    /// The same condition keeps the same code (K8), in its finer cases, too.
     fn conditions(&mut self) {
-        let moved: Vec<String> = self
-            .old
-            .conditions()
-            .filter_map(|(name, was)| {
-                let (_, is) = self.new.conditions().find(|(other, _)| *other == name)?;
-                let successor = was
-                    .retired
-                    .as_ref()
-                    .or(self.new.code(&was.id)?.retired.as_ref());
-                let follows = successor.is_some_and(|r| r.successor == is.id);
-                (was.id != is.id && !follows)
-                    .then(|| format!("{name} changed its code from {:?} to {:?}", was.id, is.id))
-            })
-            .collect();
-        for what in moved {
-            self.note(Impact::Breaking, what);
+        let (old, new) = (self.old, self.new);
+        for condition in Condition::ALL {
+            let aspects = condition.aspects().iter().copied().map(Some);
+            for aspect in std::iter::once(None).chain(aspects) {
+                let (was, is) = (
+                    old.code_for(*condition, aspect),
+                    new.code_for(*condition, aspect),
+                );
+                let retired = new.code(&was.id).and_then(|code| code.retired.as_ref());
+                let follows = retired.is_some_and(|r| r.successor == is.id);
+                if was.id != is.id && !follows {
+                    let finer = aspect.map(|a| format!(".{}", a.name())).unwrap_or_default();
+                    let what = format!(
+                        "{condition}{finer} changed its code from {:?} to {:?}",
+                        was.id, is.id
+                    );
+                    self.note(Impact::Breaking, what);
+                }
+            }
         }
     }
 
@@ -302,37 +311,32 @@ impl Diff<'_> {
         }
     }
 
+    /// Readers are strict: a member more or less, or in another place, is another envelope.
     fn members(&mut self, place: &str, was: &[Member], is: &[Member]) {
         for old in was {
-            match is.iter().find(|m| m.key == old.key) {
-                None => self.note(
+            let Some(new) = is.iter().find(|m| m.key == old.key) else {
+                self.note(
                     Impact::Breaking,
                     format!("{place}: {:?} was removed", old.key),
-                ),
-                Some(new) => {
-                    if old.optional != new.optional {
-                        let how = if new.optional {
-                            "may be left out now"
-                        } else {
-                            "is always there now"
-                        };
-                        let impact = if new.optional {
-                            Impact::Breaking
-                        } else {
-                            self.unless_frozen(Impact::Additive)
-                        };
-                        self.note(impact, format!("{place}: {:?} {how}", old.key));
-                    }
-                    self.node(&format!("{place}: {:?}", old.key), &old.node, &new.node);
-                }
+                );
+                continue;
+            };
+            if old.optional != new.optional {
+                let how = if new.optional {
+                    "may be left out now"
+                } else {
+                    "is always there now"
+                };
+                self.note(Impact::Breaking, format!("{place}: {:?} {how}", old.key));
             }
+            self.node(&format!("{place}: {:?}", old.key), &old.node, &new.node);
         }
         for new in is
             .iter()
             .filter(|new| was.iter().all(|old| old.key != new.key))
         {
             self.note(
-                self.unless_frozen(Impact::Additive),
+                Impact::Breaking,
                 format!("{place}: {:?} was added", new.key),
             );
         }
@@ -344,9 +348,96 @@ impl Diff<'_> {
         };
         if order(was, is) != order(is, was) {
             self.note(
-                self.unless_frozen(Impact::Additive),
+                Impact::Breaking,
                 format!("{place}: the order of members changed"),
             );
+        }
+    }
+
+    /// What a client reads or relies on beside codes and shapes.
+    fn settings(&mut self) {
+        let (old, new) = (self.old, self.new);
+        for class in RetryClass::ALL {
+            let (was, is) = (old.retry.kind(class), new.retry.kind(class));
+            self.compare(
+                Impact::Breaking,
+                &format!("the word for {:?}", class.name()),
+                was,
+                is,
+            );
+        }
+        let told = |c: &Contract| {
+            if c.text.canonical {
+                "canonical"
+            } else {
+                "redacted"
+            }
+        };
+        self.compare(Impact::Breaking, "text.message", told(old), told(new));
+        self.compare(
+            Impact::Breaking,
+            "the fallback",
+            &old.fallback().id,
+            &new.fallback().id,
+        );
+        self.compare(
+            Impact::Breaking,
+            "the default profile",
+            &old.profiles[0],
+            &new.profiles[0],
+        );
+        let stack = |c: &Contract| {
+            c.stack
+                .as_ref()
+                .map(|s| format!("{}={}", s.variable, s.value))
+        };
+        self.compare(
+            Impact::Breaking,
+            "the switch for stacks",
+            &text(stack(old).as_ref()),
+            &text(stack(new).as_ref()),
+        );
+        for slot in Slot::ALL {
+            let default = |c: &Contract| {
+                c.defaults
+                    .get(slot.name())
+                    .map(ToString::to_string)
+                    .unwrap_or_default()
+            };
+            let what = format!("the default of ${}", slot.name());
+            self.compare(Impact::Breaking, &what, &default(old), &default(new));
+        }
+        for level in &old.levels {
+            let same = new.levels.iter().find(|l| l.name == level.name);
+            let (was, is) = (
+                format!("{:?}", level.paging),
+                same.map(|l| format!("{:?}", l.paging)),
+            );
+            self.compare(
+                Impact::Additive,
+                &format!("paging of {:?}", level.name),
+                &was,
+                &text(is.as_ref()),
+            );
+        }
+        let rules = |c: &Contract| format!("{:?}", c.rules);
+        if rules(old) != rules(new) {
+            self.note(
+                self.unless_frozen(Impact::Additive),
+                "the classification rules changed".to_owned(),
+            );
+        }
+        if old.frozen && !new.frozen && self.frozen() {
+            self.note(
+                Impact::Breaking,
+                "the contract is no longer frozen, and its schema_id is the same".to_owned(),
+            );
+        }
+    }
+
+    fn compare(&mut self, impact: Impact, what: &str, was: &str, is: &str) {
+        if was != is {
+            self.note(impact, format!("{what} changed from {was:?} to {is:?}"));
         }
     }
 
@@ -360,14 +451,15 @@ impl Diff<'_> {
             );
             self.note(Impact::Breaking, what);
         }
-        if !self.changes.iter().any(|c| c.impact > Impact::None) {
-            return;
+        let parts = |v: &str| v.split('.').map(|p| p.parse().unwrap_or(0)).collect::<Vec<u64>>();
+        if parts(&is) < parts(&was) {
+            self.note(Impact::Breaking, format!("the version went back from {was} to {is}"));
         }
-        if was == is {
-            self.note(
-                Impact::Additive,
-                format!("the contract changed and its version is still {was}"),
-            );
+        let id = |c: &Contract| c.schema_id(Surface::Mcp).map(str::to_owned);
+        let renamed = id(self.old) != id(self.new);
+        let changed = renamed || self.changes.iter().any(|c| c.impact > Impact::None);
+        if changed && was == is {
+            self.note(Impact::Additive, format!("the contract changed and its version is still {was}"));
         }
     }
 }

@@ -52,6 +52,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
             )
         })
         .filter(|(score, _)| *score >= 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        // The first of several that are equally near.
+        .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .map(|(_, k)| k)
 }

@@ -83,11 +83,6 @@ impl Redactor {
         let mut rest = text;
         while !rest.is_empty() {
             let piece = prefix(rest, LONGEST_TEXT);
-            let piece = if piece.is_empty() {
-                &rest[..rest.floor_char_boundary(LONGEST_TEXT)]
-            } else {
-                piece
-            };
             out.push_str(&self.redact(piece));
             rest = &rest[piece.len()..];
         }
@@ -114,14 +109,15 @@ impl Redactor {
     }
 
     fn redact_members(&self, members: Map<String, Value>) -> Map<String, Value> {
-        let one = |(key, value): (String, Value)| {
+        let mut kept = Map::new();
+        for (key, value) in members {
             let value = match value {
                 Value::String(s) if self.is_secret_pair(&key, &s) => Value::from(rule::SECRET),
                 other => self.redact_json(other),
             };
-            (self.redact(&key).into_owned(), value)
-        };
-        members.into_iter().map(one).collect()
+            kept.insert(unused(&kept, self.redact(&key).into_owned()), value);
+        }
+        kept
     }
 
     /// Whether the rules would take out the value if it stood behind its key in a text.
@@ -152,13 +148,26 @@ impl Redactor {
     }
 }
 
+/// The key, or the key with a number when what made it differ from another was taken out.
+fn unused(members: &Map<String, Value>, key: String) -> String {
+    if !members.contains_key(&key) {
+        return key;
+    }
+    let numbered = (2..).map(|n| format!("{key} {n}"));
+    numbered
+        .into_iter()
+        .find(|k| !members.contains_key(k))
+        .unwrap_or(key)
+}
+
 /// The beginning of an overlong text, up to a blank, so that no secret is cut in two.
 pub(crate) fn prefix(text: &str, longest: usize) -> &str {
     if text.len() <= longest {
         return text;
     }
     let kept = &text[..text.floor_char_boundary(longest)];
-    &kept[..kept.rfind(char::is_whitespace).unwrap_or(0)]
+    let blank = kept.rfind(char::is_whitespace).filter(|blank| *blank > 0);
+    blank.map_or(kept, |blank| &kept[..blank])
 }
 
 /// The rules, and one automaton that tells which of them a text is worth trying on.

@@ -1,6 +1,10 @@
 //! The one JSON form of a failure: what somebody says happened, not yet checked by a contract.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 
 use crate::condition::Condition;
@@ -25,7 +29,7 @@ use crate::retry::RetryClass;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Report {
     /// The code's name in the contract.
     pub code: String,
@@ -78,10 +82,18 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_decision: Option<String>,
     /// The session in which it happened.
-    #[serde(default, skip_serializing_if = "Session::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Session::is_empty",
+        deserialize_with = "or_null"
+    )]
     pub session: Session,
     /// Facts about the call.
-    #[serde(default, skip_serializing_if = "Meta::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Meta::is_empty",
+        deserialize_with = "or_null"
+    )]
     pub meta: Meta,
     /// The id under which client, audit log and trace meet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +132,7 @@ pub enum Reset {
 
 /// The session in which a failure happened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Session {
     /// The session's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +164,7 @@ impl Session {
 
 /// Facts about the call that failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Meta {
     /// The tool's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,4 +186,46 @@ impl Meta {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A derived struct would also be read from a list, by the places of its members. A fault is told
+/// by names alone (W7).
+macro_rules! only_objects {
+    ($($type:ident, $what:literal);+ $(;)?) => { $(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Members;
+
+                impl<'de> Visitor<'de> for Members {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($what)
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$type, A::Error> {
+                        $type::deserialize(MapAccessDeserializer::new(map))
+                    }
+                }
+
+                deserializer.deserialize_map(Members)
+            }
+        }
+    )+ };
+}
+
+only_objects! {
+    Report, "a fault, which is an object";
+    Session, "an object of session facts";
+    Meta, "an object of facts about the call";
+}
+
+fn or_null<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
 }

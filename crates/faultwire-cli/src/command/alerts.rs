@@ -47,7 +47,9 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let event: Event = serde_json::from_slice(&line).map_err(|e| {
+        // A derived struct would be read from a list, too.
+        let object = line.trim_ascii().strip_prefix(b"{").map(|_| &line[..]);
+        let event: Event = serde_json::from_slice(object.unwrap_or_default()).map_err(|e| {
             bad(
                 format!("no event: {e}"),
                 r#"write {"t":SECONDS,"client":"…","code":"…"}"#,

@@ -146,7 +146,7 @@ impl Known<'_> {
     /// The place of a code, retired or not; a mistake when there is none.
     fn registered(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
         let Some(&i) = self.index.get(id.value) else {
-            let help = match nearest(id.value, self.index.keys().map(String::as_str)) {
+            let help = match nearest(id.value, self.codes.iter().map(|c| c.id.as_str())) {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => "name a code that has a [[code]] row".to_owned(),
             };

@@ -89,7 +89,7 @@ fn an_unknown_code_is_told_apart() {
 #[test]
 fn a_million_clients_take_bounded_memory() {
     let contract = owlclaw();
-    let mut alerts = Alerts::new(&contract, 10_000);
+    let mut alerts = Alerts::new(&contract, 5_000);
     for i in 0..1_000_000u64 {
         let client = format!("client-{i}-{}", "x".repeat((i % 400) as usize));
         alerts

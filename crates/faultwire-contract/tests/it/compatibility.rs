@@ -131,11 +131,11 @@ fn conditions() {
 
 #[test]
 fn envelopes() {
-    use Impact::{Additive, Breaking};
+    use Impact::Breaking;
     check(
         "\"lang\": \"$message\"",
         "\"lang\": \"$message\", \"mehr\": \"$details?\"",
-        Additive,
+        Breaking,
         "\"mehr\" was added",
     );
     check(
@@ -153,13 +153,13 @@ fn envelopes() {
     check(
         "\"wartezeit_ms\": \"$retry.after_ms?\"",
         "\"wartezeit_ms\": \"$retry.after_ms\"",
-        Additive,
+        Breaking,
         "is always there now",
     );
     check(
         "\"text\": \"$message\",\n  \"erneut\": \"$retry.kind\"",
         "\"erneut\": \"$retry.kind\",\n  \"text\": \"$message\"",
-        Additive,
+        Breaking,
         "order",
     );
     check("}, \"$details\"]", "}]", Breaking, "the shape changed");
@@ -184,5 +184,71 @@ fn versions() {
         "after_ms = 4000",
         Impact::Additive,
         "version is still 2.1.0",
+    );
+}
+
+/// What a client relies on beside codes and shapes.
+#[test]
+fn settings() {
+    use Impact::{Additive, Breaking};
+    check(
+        "never = \"nie\"",
+        "never = \"niemals\"",
+        Breaking,
+        "the word for \"never\"",
+    );
+    check(
+        ", missing = \"H-102\"",
+        "",
+        Breaking,
+        "invalid_arguments.missing changed its code",
+    );
+    check(
+        "outcome = \"not_sent\"\n",
+        "",
+        Breaking,
+        "outcome of \"H-200\"",
+    );
+    check(
+        "[text]\n",
+        "[text]\nmessage = \"canonical\"\n",
+        Breaking,
+        "text.message",
+    );
+    check(
+        "[\"brief\", \"full\"]",
+        "[\"full\", \"brief\"]",
+        Breaking,
+        "the default profile",
+    );
+    check(
+        "tool = \"unbekannt\"",
+        "tool = \"nichts\"",
+        Breaking,
+        "the default of $tool",
+    );
+    check(
+        "fallback = \"H-900\"",
+        "fallback = \"H-300\"",
+        Breaking,
+        "the fallback",
+    );
+    check(
+        "more_than = 2",
+        "more_than = 3",
+        Additive,
+        "paging of \"lamp\"",
+    );
+    check(
+        "(?i)\\bfog\\b",
+        "(?i)\\bmist\\b",
+        Additive,
+        "classification rules",
+    );
+    check(
+        "version = \"2.1.0\"\ntitle",
+        "version = \"2.0.9\"\ntitle",
+        Breaking,
+        "went back",
     );
 }

@@ -213,6 +213,27 @@ fn c7_within_v0_nothing_may_change() {
         "a changed retry class"
     );
 
+    for (from, to, what) in [
+        (
+            "alert = \"warning\"\nmessage = \"Query",
+            "alert = \"critical\"\nmessage = \"Query",
+            "a changed alert level",
+        ),
+        (
+            "action = \"Mend the query.\"",
+            "action = \"Think again.\"",
+            "a changed action",
+        ),
+        ("frozen = true\n", "", "a thaw"),
+    ] {
+        assert!(file.contains(from));
+        assert_eq!(
+            impact(&file.replacen(from, to, 1)),
+            compat::Impact::Breaking,
+            "{what}"
+        );
+    }
+
     let next = added.replace("error-v0.json", "error-v1.json");
     assert_eq!(
         impact(&next),

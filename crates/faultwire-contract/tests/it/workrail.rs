@@ -179,7 +179,19 @@ fn w6_suggestions_are_cut_at_512_bytes() {
 #[test]
 fn w7_options_are_named() {
     // A list is no report: nothing can be given by its place.
-    assert!(serde_json::from_str::<Report>(r#"["NOT_FOUND","message","suggestion"]"#).is_err());
+    let mut places = vec![Value::Null; 23];
+    places[0] = json!("NOT_FOUND");
+    places[2] = json!("message");
+    assert!(serde_json::from_value::<Report>(Value::from(places)).is_err());
+    let nested =
+        json!({"code": "NOT_FOUND", "session": ["id", "client", "role", "root", "phase", "hash"]});
+    assert!(serde_json::from_value::<Report>(nested).is_err());
+    assert!(
+        serde_json::from_value::<Report>(
+            json!({"code": "NOT_FOUND", "session": null, "meta": null})
+        )
+        .is_ok()
+    );
     let named = Report {
         suggestion: Some("look again".into()),
         ..Report::new("NOT_FOUND")
