@@ -29,9 +29,7 @@ pub fn contract(name: &str) -> Result<Arc<Contract>, Problem> {
         return Err(Problem::bad(name, "there is no such contract", help));
     }
     let text = edge::file(path)?;
-    Contract::load(name, &text)
-        .map(Arc::new)
-        .map_err(Problem::Contract)
+    Contract::load(name, &text).map(Arc::new).map_err(Problem::Contract)
 }
 
 /// The profile of that name, or the default one.
@@ -41,11 +39,7 @@ pub fn profile(contract: &Contract, name: Option<&str>) -> Result<Profile, Probl
     };
     contract.profile(name).ok_or_else(|| {
         let what = format!("{} has no such profile", contract.name);
-        Problem::bad(
-            name,
-            what,
-            format!("there are {}", contract.profiles.join(", ")),
-        )
+        Problem::bad(name, what, format!("there are {}", contract.profiles.join(", ")))
     })
 }
 

@@ -12,14 +12,9 @@ use crate::problem::Problem;
 const LARGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// What only this machine knows at this moment.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the place that reads clock and environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads clock and environment")]
 pub fn stamp(contract: &Contract) -> Stamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Stamp {
         now_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         random: random(),
@@ -35,17 +30,9 @@ pub fn random() -> u64 {
 /// Everything on stdin.
 pub fn input() -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
-    io::stdin()
-        .lock()
-        .take(LARGEST_INPUT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(Problem::Input)?;
+    io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(Problem::Input)?;
     if bytes.len() as u64 > LARGEST_INPUT {
-        return Err(Problem::bad(
-            "stdin",
-            format!("more than {LARGEST_INPUT} bytes"),
-            "send less",
-        ));
+        return Err(Problem::bad("stdin", format!("more than {LARGEST_INPUT} bytes"), "send less"));
     }
     Ok(bytes)
 }
@@ -74,10 +61,7 @@ pub fn lines(
 
 fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
-    let read = input
-        .by_ref()
-        .take(limit as u64 + 1)
-        .read_until(b'\n', &mut line)?;
+    let read = input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
     if read == 0 {
         return Ok(None);
     }
@@ -121,17 +105,13 @@ pub fn file(path: &Path) -> Result<String, Problem> {
 /// Writes bytes to stdout, as they are.
 pub fn print(bytes: &[u8]) -> Result<(), Problem> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)
-        .and_then(|()| out.flush())
-        .map_err(Problem::Output)
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Problem::Output)
 }
 
 /// Writes a text for people to stdout; colour only on a terminal.
 pub fn show(text: &str) -> Result<(), Problem> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(Problem::Output)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Problem::Output)
 }
 
 /// Writes a complaint to stderr. When even that fails there is nobody left to tell.

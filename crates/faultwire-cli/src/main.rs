@@ -30,11 +30,7 @@ fn main() -> ExitCode {
         Ok(Done::Findings) => ExitCode::from(1),
         Err(problem) if problem.is_closed_pipe() => ExitCode::SUCCESS,
         Err(problem) => {
-            edge::complain(&if json {
-                problem.envelope()
-            } else {
-                problem.for_people()
-            });
+            edge::complain(&if json { problem.envelope() } else { problem.for_people() });
             ExitCode::from(2)
         }
     }

@@ -38,11 +38,7 @@ pub enum Problem {
 impl Problem {
     /// Bad input, with what to do.
     pub fn bad(place: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Bad {
-            place: place.to_owned(),
-            what: what.into(),
-            help: help.into(),
-        }
+        Self::Bad { place: place.to_owned(), what: what.into(), help: help.into() }
     }
 
     /// Whoever read our output has gone: `faultwire … | head` is no failure.

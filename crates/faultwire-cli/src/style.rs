@@ -25,26 +25,14 @@ pub fn paint(style: Style, text: &str) -> String {
 /// Rows in columns as wide as their longest cell; the first row is the heading.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |c: usize| {
-        rows.iter()
-            .filter_map(|r| r.get(c))
-            .map(|s| s.chars().count())
-            .max()
-    };
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
     let mut out = String::new();
     for (i, row) in rows.iter().enumerate() {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         let line = cells.collect::<Vec<_>>().join("  ");
         let line = line.trim_end();
-        out += &if i == 0 {
-            paint(HEAD, line)
-        } else {
-            line.to_owned()
-        };
+        out += &if i == 0 { paint(HEAD, line) } else { line.to_owned() };
         out.push('\n');
     }
     out

@@ -19,11 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-const STAMP: Stamp = Stamp {
-    now_ms: 1_768_836_730_123,
-    random: 7,
-    show_stack: false,
-};
+const STAMP: Stamp = Stamp { now_ms: 1_768_836_730_123, random: 7, show_stack: false };
 
 /// One contract's envelope as a hand-written struct.
 trait ByHand: Serialize + for<'de> Deserialize<'de> {
@@ -135,9 +131,7 @@ by_hand!(Owlclaw, "owlclaw", "governance.rate_limited", { error: Option<OwlclawE
 
 /// A failure as it happens: words, a few facts, some details.
 fn fault(contract: &Arc<Contract>, code: &str) -> Fault {
-    let takes_delay = contract
-        .code(code)
-        .is_some_and(|c| c.default_retry().takes_delay());
+    let takes_delay = contract.code(code).is_some_and(|c| c.default_retry().takes_delay());
     let report: Report = serde_json::from_value(json!({
         "code": code,
         "message": "The upstream \"search\" did not take the call; it is busy until the window is over.",
@@ -150,10 +144,7 @@ fn fault(contract: &Arc<Contract>, code: &str) -> Fault {
         "rate_limit_reset": "2026-02-26T10:00:00Z",
     }))
     .unwrap();
-    let report = Report {
-        retry_after_ms: takes_delay.then_some(2000),
-        ..report
-    };
+    let report = Report { retry_after_ms: takes_delay.then_some(2000), ..report };
     Fault::new(contract, report, &STAMP).unwrap()
 }
 
@@ -179,11 +170,7 @@ fn write_and_read<T: ByHand>(c: &mut Criterion) {
 
     let mut group = c.benchmark_group("decode");
     group.bench_function(BenchmarkId::new("contract", T::CONTRACT), |b| {
-        b.iter(|| {
-            contract
-                .read(Surface::Mcp, Profile::default(), black_box(&bytes))
-                .unwrap()
-        });
+        b.iter(|| contract.read(Surface::Mcp, Profile::default(), black_box(&bytes)).unwrap());
     });
     group.bench_function(BenchmarkId::new("by hand", T::CONTRACT), |b| {
         b.iter(|| serde_json::from_slice::<T>(black_box(&bytes)).unwrap());
@@ -214,10 +201,7 @@ fn classifying(c: &mut Criterion) {
     let contract = builtin("owlclaw").unwrap();
     let prose = PROSE.repeat(4);
     let records = json!({"items": (0..14).map(|i| json!({"id": i, "name": "harbour", "open": true, "km": 1.5})).collect::<Vec<_>>()});
-    let successes = [
-        ("prose", reply(&prose)),
-        ("json", reply(&records.to_string())),
-    ];
+    let successes = [("prose", reply(&prose)), ("json", reply(&records.to_string()))];
     let mut group = c.benchmark_group("classify 1 KiB success");
     for (name, line) in &successes {
         assert!(classify(&contract, line.as_bytes()).is_none());
@@ -229,11 +213,7 @@ fn classifying(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("RawValue peek", name), |b| {
             b.iter(|| {
                 let peek: RawPeek<'_> = serde_json::from_slice(black_box(line.as_bytes())).unwrap();
-                (
-                    peek.id.is_some(),
-                    peek.result.is_some(),
-                    peek.error.is_some(),
-                )
+                (peek.id.is_some(), peek.result.is_some(), peek.error.is_some())
             });
         });
     }
@@ -251,42 +231,18 @@ fn redacting(c: &mut Criterion) {
     let log = "2026-01-19 worker-3 open '/srv/app/data/file.txt' failed: password=hunter2 at handler (/srv/app/index.js:10:5)\n";
     let texts = [
         ("1 KiB of clean prose", clean),
-        (
-            "64 KiB of clean prose",
-            PROSE.repeat(300)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of a leaking log",
-            log.repeat(600)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of password=",
-            "password=".repeat(8000)[..65_536].to_owned(),
-        ),
+        ("64 KiB of clean prose", PROSE.repeat(300)[..65_536].to_owned()),
+        ("64 KiB of a leaking log", log.repeat(600)[..65_536].to_owned()),
+        ("64 KiB of password=", "password=".repeat(8000)[..65_536].to_owned()),
         (
             "64 KiB of BEGIN PRIVATE KEY",
             "-----BEGIN PRIVATE KEY-----".repeat(3000)[..65_536].to_owned(),
         ),
-        (
-            "64 KiB of slashes",
-            "/a".repeat(40_000)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of quotes",
-            "\\\"".repeat(40_000)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of bearer",
-            "bearer ".repeat(10_000)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of at",
-            " at a.b(".repeat(10_000)[..65_536].to_owned(),
-        ),
-        (
-            "64 KiB of escapes",
-            "\u{1b}[31m".repeat(16_000)[..65_536].to_owned(),
-        ),
+        ("64 KiB of slashes", "/a".repeat(40_000)[..65_536].to_owned()),
+        ("64 KiB of quotes", "\\\"".repeat(40_000)[..65_536].to_owned()),
+        ("64 KiB of bearer", "bearer ".repeat(10_000)[..65_536].to_owned()),
+        ("64 KiB of at", " at a.b(".repeat(10_000)[..65_536].to_owned()),
+        ("64 KiB of escapes", "\u{1b}[31m".repeat(16_000)[..65_536].to_owned()),
     ];
     let mut group = c.benchmark_group("redact");
     for (name, text) in &texts {

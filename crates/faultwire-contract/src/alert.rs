@@ -114,10 +114,7 @@ impl Alerts {
             Paging::MoreThan { events, within } => {
                 self.turn();
                 let now = self.now;
-                let key = Key {
-                    code,
-                    client: short(client),
-                };
+                let key = Key { code, client: short(client) };
                 let track = match self.old.remove(&key) {
                     Some(track) => self.young.entry(key).or_insert(track),
                     None => self.young.entry(key).or_default(),
@@ -125,10 +122,7 @@ impl Alerts {
                 track.add(now, events, within)
             }
         };
-        Some(count.map(|count| Page {
-            level: &self.levels[level].name,
-            count,
-        }))
+        Some(count.map(|count| Page { level: &self.levels[level].name, count }))
     }
 
     /// How many pairs were forgotten while they still counted.
@@ -186,8 +180,8 @@ fn short(client: &str) -> Box<str> {
         return client.into();
     }
     let end = client.floor_char_boundary(LONGEST - 17);
-    let hash = client.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = client
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     format!("{}#{hash:016x}", &client[..end]).into()
 }

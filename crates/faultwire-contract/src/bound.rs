@@ -49,11 +49,7 @@ impl Budget {
             Value::Object(members) => self.object(members, depth),
             scalar => {
                 let size = scalar.to_string().len() + 1;
-                if self.spend(size) {
-                    scalar
-                } else {
-                    self.mark()
-                }
+                if self.spend(size) { scalar } else { self.mark() }
             }
         }
     }

@@ -44,10 +44,7 @@ impl Builtin {
 /// The built-in contract of that name.
 #[must_use]
 pub fn builtin(name: &str) -> Option<Arc<Contract>> {
-    BUILTINS
-        .iter()
-        .find(|b| b.name == name)
-        .map(Builtin::contract)
+    BUILTINS.iter().find(|b| b.name == name).map(Builtin::contract)
 }
 
 fn load(name: &str, text: &str) -> Arc<Contract> {

@@ -24,9 +24,7 @@ pub fn from_error<E: Error + 'static>(error: &E) -> Value {
 }
 
 fn link(error: &(dyn Error + 'static), name: &str, left: usize) -> Value {
-    let code = error
-        .downcast_ref::<std::io::Error>()
-        .map(|io| format!("{:?}", io.kind()));
+    let code = error.downcast_ref::<std::io::Error>().map(|io| format!("{:?}", io.kind()));
     let mut object = json!({ "message": error.to_string(), "code": code, "name": name });
     if let (Some(source), true) = (error.source(), left > 0) {
         object["cause"] = link(source, "Error", left - 1);

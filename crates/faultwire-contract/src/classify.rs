@@ -73,31 +73,18 @@ pub fn oversize(contract: &Contract, limit: usize) -> Failure {
 
 fn malformed(contract: &Contract, why: &str) -> Failure {
     let message = format!("The server sent no JSON-RPC message: {why}");
-    protocol(
-        contract,
-        Aspect::Malformed,
-        format!("malformed: {why}"),
-        message,
-    )
+    protocol(contract, Aspect::Malformed, format!("malformed: {why}"), message)
 }
 
 fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
     let mut report = observed(contract, Condition::UpstreamProtocol, Some(aspect));
     report.message = Some(message);
-    Failure {
-        rule,
-        report,
-        envelope: None,
-    }
+    Failure { rule, report, envelope: None }
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     if let Some((report, profile)) = envelope(contract, &evidence) {
-        return Failure {
-            rule: "envelope".to_owned(),
-            report,
-            envelope: Some(profile),
-        };
+        return Failure { rule: "envelope".to_owned(), report, envelope: Some(profile) };
     }
     let shape = evidence.shape.condition();
     let (rule, condition, aspect, code) = match decide(contract, &evidence) {
@@ -108,31 +95,18 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     let mut report = observed(contract, condition, aspect);
     let row = code.unwrap_or_else(|| contract.code_for(condition, aspect));
     report.code.clone_from(&row.id);
-    let delay = evidence
-        .retry_after
-        .filter(|_| row.retry.iter().any(|class| class.takes_delay()));
+    let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
     report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
     report.message = Some(evidence.text).filter(|text| !text.is_empty());
-    Failure {
-        rule: rule.to_owned(),
-        report,
-        envelope: None,
-    }
+    Failure { rule: rule.to_owned(), report, envelope: None }
 }
 
 fn decide<'a>(contract: &'a Contract, evidence: &Evidence) -> Option<(&'a str, Then)> {
-    let known = evidence
-        .codes
-        .iter()
-        .find_map(|code| contract.index.get(code.as_str()));
+    let known = evidence.codes.iter().find_map(|code| contract.index.get(code.as_str()));
     if let Some(&code) = known {
         return Some(("registered_code", Then::Code(code)));
     }
-    let matching = contract
-        .rules
-        .iter()
-        .chain(rule::shared())
-        .find(|r| r.when.matches(evidence));
+    let matching = contract.rules.iter().chain(rule::shared()).find(|r| r.when.matches(evidence));
     matching.map(|rule| (rule.name.as_str(), rule.then))
 }
 
@@ -166,9 +140,7 @@ fn delay_of(body: &Value) -> Option<Duration> {
     const SECONDS: [&str; 4] = ["retryAfter", "retry_after", "retry-after", "Retry-After"];
     let number = |key: &&str| {
         let value = body.get(*key)?;
-        value
-            .as_f64()
-            .or_else(|| value.as_str()?.trim().parse().ok())
+        value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
     };
     let found = MS.iter().find_map(number).map(|ms| ms / 1000.0);
     let seconds = found.or_else(|| SECONDS.iter().find_map(number))?;

@@ -43,29 +43,20 @@ pub struct Change {
 /// Every difference that matters from `old` to `new`.
 #[must_use]
 pub fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
-    let mut diff = Diff {
-        old,
-        new,
-        changes: Vec::new(),
-    };
+    let mut diff = Diff { old, new, changes: Vec::new() };
     diff.codes();
     diff.conditions();
     diff.envelopes();
     diff.settings();
     diff.version();
-    diff.changes
-        .sort_by_key(|change| std::cmp::Reverse(change.impact));
+    diff.changes.sort_by_key(|change| std::cmp::Reverse(change.impact));
     diff.changes
 }
 
 /// The greatest impact of all changes.
 #[must_use]
 pub fn impact(changes: &[Change]) -> Impact {
-    changes
-        .iter()
-        .map(|c| c.impact)
-        .max()
-        .unwrap_or(Impact::None)
+    changes.iter().map(|c| c.impact).max().unwrap_or(Impact::None)
 }
 
 struct Diff<'a> {
@@ -86,11 +77,7 @@ impl Diff<'_> {
 
     /// What is harmless elsewhere breaks a frozen contract.
     fn unless_frozen(&self, impact: Impact) -> Impact {
-        if self.frozen() {
-            Impact::Breaking
-        } else {
-            impact
-        }
+        if self.frozen() { Impact::Breaking } else { impact }
     }
 
     fn codes(&mut self) {
@@ -98,20 +85,13 @@ impl Diff<'_> {
             match self.new.code(&old.id) {
                 None => self.note(
                     Impact::Breaking,
-                    format!(
-                        "code {:?} was removed: retire it and name a successor",
-                        old.id
-                    ),
+                    format!("code {:?} was removed: retire it and name a successor", old.id),
                 ),
                 Some(new) => self.code(old, new),
             }
         }
-        let added: Vec<&Code> = self
-            .new
-            .codes
-            .iter()
-            .filter(|new| self.old.code(&new.id).is_none())
-            .collect();
+        let added: Vec<&Code> =
+            self.new.codes.iter().filter(|new| self.old.code(&new.id).is_none()).collect();
         for code in added {
             self.added(code);
         }
@@ -126,38 +106,21 @@ impl Diff<'_> {
         };
         self.note(impact, format!("code {:?} was added{why}", code.id));
         for missing in self.new.missing(code) {
-            self.note(
-                Impact::Breaking,
-                format!("the added code {:?} {missing}", code.id),
-            );
+            self.note(Impact::Breaking, format!("the added code {:?} {missing}", code.id));
         }
     }
 
     fn code(&mut self, old: &Code, new: &Code) {
-        let names = |code: &Code| {
-            code.retry
-                .iter()
-                .map(|c| c.name())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let names =
+            |code: &Code| code.retry.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
         let statuses = |code: &Code| {
-            code.status
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
+            code.status.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         let outcome = |code: &Code| code.outcome.map_or("", Outcome::name).to_owned();
         let harmless = self.unless_frozen(Impact::None);
         let additive = self.unless_frozen(Impact::Additive);
         let facts = [
-            (
-                Impact::Breaking,
-                "category",
-                old.category.clone(),
-                new.category.clone(),
-            ),
+            (Impact::Breaking, "category", old.category.clone(), new.category.clone()),
             (Impact::Breaking, "retry", names(old), names(new)),
             (Impact::Breaking, "status", statuses(old), statuses(new)),
             (
@@ -175,26 +138,13 @@ impl Diff<'_> {
             (Impact::Breaking, "outcome", outcome(old), outcome(new)),
             (additive, "after_ms", delay(old), delay(new)),
             (additive, "alert", old.alert.clone(), new.alert.clone()),
-            (
-                additive,
-                "message",
-                old.message.clone(),
-                new.message.clone(),
-            ),
+            (additive, "message", old.message.clone(), new.message.clone()),
             (harmless, "action", old.action.clone(), new.action.clone()),
-            (
-                harmless,
-                "meaning",
-                old.meaning.clone(),
-                new.meaning.clone(),
-            ),
+            (harmless, "meaning", old.meaning.clone(), new.meaning.clone()),
         ];
         for (impact, fact, was, is) in facts {
             if was != is {
-                self.note(
-                    impact,
-                    format!("{fact} of {:?} changed from {was:?} to {is:?}", old.id),
-                );
+                self.note(impact, format!("{fact} of {:?} changed from {was:?} to {is:?}", old.id));
             }
         }
         match (&old.retired, &new.retired) {
@@ -207,17 +157,11 @@ impl Diff<'_> {
             ),
             (None, Some(retired)) => self.note(
                 self.unless_frozen(Impact::Additive),
-                format!(
-                    "code {:?} was retired in favour of {:?}",
-                    old.id, retired.successor
-                ),
+                format!("code {:?} was retired in favour of {:?}", old.id, retired.successor),
             ),
             (Some(_), None) => self.note(
                 Impact::Breaking,
-                format!(
-                    "code {:?} was retired and is back: a name is never reused",
-                    old.id
-                ),
+                format!("code {:?} was retired and is back: a name is never reused", old.id),
             ),
             _ => {}
         }
@@ -229,10 +173,8 @@ impl Diff<'_> {
         for condition in Condition::ALL {
             let aspects = condition.aspects().iter().copied().map(Some);
             for aspect in std::iter::once(None).chain(aspects) {
-                let (was, is) = (
-                    old.code_for(*condition, aspect),
-                    new.code_for(*condition, aspect),
-                );
+                let (was, is) =
+                    (old.code_for(*condition, aspect), new.code_for(*condition, aspect));
                 let retired = new.code(&was.id).and_then(|code| code.retired.as_ref());
                 let follows = retired.is_some_and(|r| r.successor == is.id);
                 if was.id != is.id && !follows {
@@ -267,10 +209,9 @@ impl Diff<'_> {
                         &is[new_profile.0],
                     );
                 }
-                (Some(_), None) => self.note(
-                    Impact::Breaking,
-                    "successes are no longer wrapped".to_owned(),
-                ),
+                (Some(_), None) => {
+                    self.note(Impact::Breaking, "successes are no longer wrapped".to_owned())
+                }
                 (None, Some(_)) => {
                     self.note(Impact::Breaking, "successes are wrapped now".to_owned());
                 }
@@ -315,42 +256,24 @@ impl Diff<'_> {
     fn members(&mut self, place: &str, was: &[Member], is: &[Member]) {
         for old in was {
             let Some(new) = is.iter().find(|m| m.key == old.key) else {
-                self.note(
-                    Impact::Breaking,
-                    format!("{place}: {:?} was removed", old.key),
-                );
+                self.note(Impact::Breaking, format!("{place}: {:?} was removed", old.key));
                 continue;
             };
             if old.optional != new.optional {
-                let how = if new.optional {
-                    "may be left out now"
-                } else {
-                    "is always there now"
-                };
+                let how = if new.optional { "may be left out now" } else { "is always there now" };
                 self.note(Impact::Breaking, format!("{place}: {:?} {how}", old.key));
             }
             self.node(&format!("{place}: {:?}", old.key), &old.node, &new.node);
         }
-        for new in is
-            .iter()
-            .filter(|new| was.iter().all(|old| old.key != new.key))
-        {
-            self.note(
-                Impact::Breaking,
-                format!("{place}: {:?} was added", new.key),
-            );
+        for new in is.iter().filter(|new| was.iter().all(|old| old.key != new.key)) {
+            self.note(Impact::Breaking, format!("{place}: {:?} was added", new.key));
         }
         let order = |members: &[Member], others: &[Member]| {
-            let shared = members
-                .iter()
-                .filter(|m| others.iter().any(|o| o.key == m.key));
+            let shared = members.iter().filter(|m| others.iter().any(|o| o.key == m.key));
             shared.map(|m| m.key.clone()).collect::<Vec<_>>()
         };
         if order(was, is) != order(is, was) {
-            self.note(
-                Impact::Breaking,
-                format!("{place}: the order of members changed"),
-            );
+            self.note(Impact::Breaking, format!("{place}: the order of members changed"));
         }
     }
 
@@ -359,38 +282,15 @@ impl Diff<'_> {
         let (old, new) = (self.old, self.new);
         for class in RetryClass::ALL {
             let (was, is) = (old.retry.kind(class), new.retry.kind(class));
-            self.compare(
-                Impact::Breaking,
-                &format!("the word for {:?}", class.name()),
-                was,
-                is,
-            );
+            self.compare(Impact::Breaking, &format!("the word for {:?}", class.name()), was, is);
         }
         let told = |c: &Contract| {
-            if c.text.canonical {
-                "canonical"
-            } else {
-                "redacted"
-            }
+            if c.text.canonical { "canonical" } else { "redacted" }
         };
         self.compare(Impact::Breaking, "text.message", told(old), told(new));
-        self.compare(
-            Impact::Breaking,
-            "the fallback",
-            &old.fallback().id,
-            &new.fallback().id,
-        );
-        self.compare(
-            Impact::Breaking,
-            "the default profile",
-            &old.profiles[0],
-            &new.profiles[0],
-        );
-        let stack = |c: &Contract| {
-            c.stack
-                .as_ref()
-                .map(|s| format!("{}={}", s.variable, s.value))
-        };
+        self.compare(Impact::Breaking, "the fallback", &old.fallback().id, &new.fallback().id);
+        self.compare(Impact::Breaking, "the default profile", &old.profiles[0], &new.profiles[0]);
+        let stack = |c: &Contract| c.stack.as_ref().map(|s| format!("{}={}", s.variable, s.value));
         self.compare(
             Impact::Breaking,
             "the switch for stacks",
@@ -399,20 +299,15 @@ impl Diff<'_> {
         );
         for slot in Slot::ALL {
             let default = |c: &Contract| {
-                c.defaults
-                    .get(slot.name())
-                    .map(ToString::to_string)
-                    .unwrap_or_default()
+                c.defaults.get(slot.name()).map(ToString::to_string).unwrap_or_default()
             };
             let what = format!("the default of ${}", slot.name());
             self.compare(Impact::Breaking, &what, &default(old), &default(new));
         }
         for level in &old.levels {
             let same = new.levels.iter().find(|l| l.name == level.name);
-            let (was, is) = (
-                format!("{:?}", level.paging),
-                same.map(|l| format!("{:?}", l.paging)),
-            );
+            let (was, is) =
+                (format!("{:?}", level.paging), same.map(|l| format!("{:?}", l.paging)));
             self.compare(
                 Impact::Additive,
                 &format!("paging of {:?}", level.name),
@@ -445,10 +340,7 @@ impl Diff<'_> {
     fn version(&mut self) {
         let (was, is) = (self.old.version.clone(), self.new.version.clone());
         if self.old.name != self.new.name {
-            let what = format!(
-                "the name changed from {:?} to {:?}",
-                self.old.name, self.new.name
-            );
+            let what = format!("the name changed from {:?} to {:?}", self.old.name, self.new.name);
             self.note(Impact::Breaking, what);
         }
         let parts = |v: &str| v.split('.').map(|p| p.parse().unwrap_or(0)).collect::<Vec<u64>>();
@@ -459,7 +351,10 @@ impl Diff<'_> {
         let renamed = id(self.old) != id(self.new);
         let changed = renamed || self.changes.iter().any(|c| c.impact > Impact::None);
         if changed && was == is {
-            self.note(Impact::Additive, format!("the contract changed and its version is still {was}"));
+            self.note(
+                Impact::Additive,
+                format!("the contract changed and its version is still {was}"),
+            );
         }
     }
 }
@@ -469,7 +364,5 @@ fn text(value: Option<&String>) -> String {
 }
 
 fn delay(code: &Code) -> String {
-    code.after
-        .map(|d| d.as_millis().to_string())
-        .unwrap_or_default()
+    code.after.map(|d| d.as_millis().to_string()).unwrap_or_default()
 }

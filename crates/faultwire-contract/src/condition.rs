@@ -110,12 +110,9 @@ impl Condition {
             Self::InvalidArguments => {
                 &[Aspect::Missing, Aspect::Type, Aspect::Value, Aspect::Format]
             }
-            Self::UpstreamProtocol => &[
-                Aspect::Malformed,
-                Aspect::Oversize,
-                Aspect::WrongId,
-                Aspect::DuplicateId,
-            ],
+            Self::UpstreamProtocol => {
+                &[Aspect::Malformed, Aspect::Oversize, Aspect::WrongId, Aspect::DuplicateId]
+            }
             _ => &[],
         }
     }

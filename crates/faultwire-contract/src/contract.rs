@@ -105,18 +105,12 @@ impl Contract {
             .filter(|c| Some(c.category.as_str()) == category)
             .map(Code::default_retry);
         let first = classes.next().unwrap_or(RetryClass::Never);
-        if classes.all(|class| class == first) {
-            first
-        } else {
-            RetryClass::Never
-        }
+        if classes.all(|class| class == first) { first } else { RetryClass::Never }
     }
 
     /// Every condition with its code; finer cases as `condition.aspect`.
     pub fn conditions(&self) -> impl Iterator<Item = (String, &Code)> {
-        self.conditions
-            .entries()
-            .map(|(name, i)| (name, &self.codes[i]))
+        self.conditions.entries().map(|(name, i)| (name, &self.codes[i]))
     }
 
     /// Whether stacks are shown, given a look-up of environment variables (K2).
@@ -288,9 +282,7 @@ impl RetryPolicy {
     /// The class that the contract's word means.
     #[must_use]
     pub fn class(&self, kind: &str) -> Option<RetryClass> {
-        RetryClass::ALL
-            .into_iter()
-            .find(|class| self.kind(*class) == kind)
+        RetryClass::ALL.into_iter().find(|class| self.kind(*class) == kind)
     }
 
     fn own_kind(&self, class: RetryClass) -> Option<&str> {
@@ -353,15 +345,11 @@ impl ConditionMap {
     }
 
     fn entries(&self) -> impl Iterator<Item = (String, usize)> {
-        Condition::ALL
-            .iter()
-            .zip(&self.rows)
-            .flat_map(|(condition, (any, finer))| {
-                let head = std::iter::once((condition.name().to_owned(), *any));
-                let tail = finer
-                    .iter()
-                    .map(move |(a, code)| (format!("{condition}.{}", a.name()), *code));
-                head.chain(tail)
-            })
+        Condition::ALL.iter().zip(&self.rows).flat_map(|(condition, (any, finer))| {
+            let head = std::iter::once((condition.name().to_owned(), *any));
+            let tail =
+                finer.iter().map(move |(a, code)| (format!("{condition}.{}", a.name()), *code));
+            head.chain(tail)
+        })
     }
 }

@@ -28,10 +28,7 @@ use crate::report::Report;
 /// ```
 pub fn from<T: Serialize + ?Sized>(value: &T) -> Result<Value, Vec<String>> {
     let mut found = Vec::new();
-    let walked = value.serialize(Walk {
-        path: "$".to_owned(),
-        found: &mut found,
-    });
+    let walked = value.serialize(Walk { path: "$".to_owned(), found: &mut found });
     if let Err(NoJson(why)) = walked {
         found.push(why);
     }
@@ -60,9 +57,7 @@ impl Fault {
 
 fn invalid(contract: &Contract, report: Report, errors: &[String]) -> Report {
     let policy = &contract.text.invalid_details;
-    let told = report
-        .message
-        .or_else(|| contract.code(&report.code).map(|c| c.message.clone()));
+    let told = report.message.or_else(|| contract.code(&report.code).map(|c| c.message.clone()));
     Report {
         code: contract.code_for(Condition::Internal, None).id.clone(),
         condition: Some(Condition::Internal),
@@ -111,17 +106,11 @@ impl<'f> Walk<'f> {
                 &path[..path.floor_char_boundary(64)]
             )));
         }
-        Ok(Walk {
-            path,
-            found: self.found,
-        })
+        Ok(Walk { path, found: self.found })
     }
 
     fn list(self) -> Items<'f> {
-        Items {
-            walk: self,
-            next: 0,
-        }
+        Items { walk: self, next: 0 }
     }
 }
 
@@ -154,8 +143,7 @@ impl<'f> ser::Serializer for Walk<'f> {
 
     fn serialize_f64(self, v: f64) -> Result<(), NoJson> {
         if !v.is_finite() {
-            self.found
-                .push(format!("{}: {v} is no JSON number", self.path));
+            self.found.push(format!("{}: {v} is no JSON number", self.path));
         }
         Ok(())
     }
@@ -226,10 +214,7 @@ impl<'f> ser::Serializer for Walk<'f> {
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'f>, NoJson> {
-        Ok(Members {
-            walk: self,
-            key: String::new(),
-        })
+        Ok(Members { walk: self, key: String::new() })
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members<'f>, NoJson> {
@@ -309,10 +294,7 @@ impl SerializeMap for Members<'_> {
         let named = serde_json::to_value(key).ok();
         let plain = named.filter(|k| k.is_string() || k.is_number() || k.is_boolean());
         let Some(key) = plain else {
-            return Err(NoJson(format!(
-                "{}: a key that is no string",
-                self.walk.path
-            )));
+            return Err(NoJson(format!("{}: a key that is no string", self.walk.path)));
         };
         self.key = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
         Ok(())

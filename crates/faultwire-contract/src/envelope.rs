@@ -95,20 +95,14 @@ impl Contract {
             ("the alert level", &reading.alert, row.alert.as_str()),
             ("the title", &reading.title, row.message.as_str()),
             ("the action", &reading.action, row.action.as_str()),
-            (
-                "the type",
-                &reading.problem_type,
-                row.problem_type.as_deref().unwrap_or_default(),
-            ),
+            ("the type", &reading.problem_type, row.problem_type.as_deref().unwrap_or_default()),
         ];
         for (what, claimed, fact) in derived {
             if let Some(claimed) = claimed.as_deref().filter(|claimed| *claimed != fact) {
                 return Err(contradiction(format!("{what} {claimed:?}")));
             }
         }
-        let class = self
-            .claimed_class(&row.retry, &reading)
-            .map_err(&contradiction)?;
+        let class = self.claimed_class(&row.retry, &reading).map_err(&contradiction)?;
         let mut report = reading.report;
         let seconds = reading.after_s.map(|s| s.saturating_mul(1000));
         report.retry_after_ms = report.retry_after_ms.or(seconds);
@@ -130,10 +124,7 @@ impl Contract {
         reading: &Reading<'_>,
     ) -> Result<RetryClass, String> {
         if let Some(kind) = reading.retry_kind.as_deref() {
-            let class = self
-                .retry
-                .class(kind)
-                .filter(|class| listed.contains(class));
+            let class = self.retry.class(kind).filter(|class| listed.contains(class));
             return class.ok_or_else(|| format!("the retry kind {kind:?}"));
         }
         let delayed = reading.after_s.is_some() || reading.report.retry_after_ms.is_some();

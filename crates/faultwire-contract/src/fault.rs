@@ -83,9 +83,7 @@ pub enum FaultError {
 }
 
 fn near(nearest: Option<&str>) -> String {
-    nearest
-        .map(|n| format!("; did you mean {n:?}?"))
-        .unwrap_or_default()
+    nearest.map(|n| format!("; did you mean {n:?}?")).unwrap_or_default()
 }
 
 impl Fault {
@@ -125,21 +123,8 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
-        let public = Public {
-            contract,
-            row,
-            stamp,
-        }
-        .of(report);
-        Ok(Self {
-            contract: Arc::clone(contract),
-            code,
-            retry,
-            delay,
-            status,
-            public,
-            private,
-        })
+        let public = Public { contract, row, stamp }.of(report);
+        Ok(Self { contract: Arc::clone(contract), code, retry, delay, status, public, private })
     }
 
     /// The contract it is a fault of.
@@ -255,10 +240,7 @@ fn choose_retry(
         None => row.default_retry(),
     };
     if named.is_some() && !class.takes_delay() {
-        return Err(FaultError::DelayNotTaken {
-            code: row.id.clone(),
-            class: class.name(),
-        });
+        return Err(FaultError::DelayNotTaken { code: row.id.clone(), class: class.name() });
     }
     let delay = match class {
         RetryClass::After => named.or(row.after),
@@ -296,42 +278,24 @@ impl Public<'_> {
     fn of(&self, mut report: Report) -> Report {
         let text = &self.contract.text;
         report.message = Some(self.message(report.message));
-        report.suggestion = report
-            .suggestion
-            .map(|s| self.words(&s, text.suggestion_bytes));
+        report.suggestion = report.suggestion.map(|s| self.words(&s, text.suggestion_bytes));
         let something = |v: &Value| !v.is_null();
-        report.details = report
-            .details
-            .filter(something)
-            .map(|d| self.json(d, text.details_bytes));
+        report.details = report.details.filter(something).map(|d| self.json(d, text.details_bytes));
         let kept = report.data.filter(|d| self.row.keeps_data && something(d));
         report.data = kept.map(|d| self.json(d, text.details_bytes));
-        report.cause = report
-            .cause
-            .and_then(cause::normalise)
-            .map(|c| self.json(c, text.cause_bytes));
-        let stack = report
-            .stack
-            .filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
+        report.cause =
+            report.cause.and_then(cause::normalise).map(|c| self.json(c, text.cause_bytes));
+        let stack = report.stack.filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
         report.stack = stack.map(|s| {
             let safe = self.contract.redactor.redact_credentials(&s);
             bound::cut(&safe, text.stack_bytes).into_owned()
         });
         report.origin = report.origin.or(report.condition.map(Condition::origin));
-        let known = self
-            .row
-            .outcome
-            .or(report.condition.map(Condition::outcome));
+        let known = self.row.outcome.or(report.condition.map(Condition::outcome));
         report.outcome = report.outcome.or(known);
-        report
-            .timestamp
-            .get_or_insert_with(|| self.stamp.timestamp());
+        report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         let trace = report.trace.as_deref();
-        report.incident = Some(
-            report
-                .incident
-                .unwrap_or_else(|| self.stamp.incident(trace)),
-        );
+        report.incident = Some(report.incident.unwrap_or_else(|| self.stamp.incident(trace)));
         for word in short_words(&mut report) {
             *word = word.take().map(|w| self.word(&w));
         }
@@ -363,19 +327,12 @@ impl Public<'_> {
 
     /// A name or an id: kept as it is, but for credentials and what is invisible or overlong.
     fn word(&self, text: &str) -> String {
-        bound::cut(
-            &self.contract.redactor.redact_credentials(text),
-            LONGEST_WORD,
-        )
-        .into_owned()
+        bound::cut(&self.contract.redactor.redact_credentials(text), LONGEST_WORD).into_owned()
     }
 
     fn json(&self, value: Value, bytes: usize) -> Value {
-        let shallow = bound::json(
-            value,
-            self.contract.text.details_depth,
-            bytes.max(LONGEST_WORD) * 4,
-        );
+        let shallow =
+            bound::json(value, self.contract.text.details_depth, bytes.max(LONGEST_WORD) * 4);
         bound::json(
             self.contract.redactor.redact_json(shallow),
             self.contract.text.details_depth,

@@ -68,8 +68,6 @@ fn trace_id(trace: &str) -> Option<String> {
         _ => trace.trim(),
     };
     let fits = (1..=64).contains(&id.len());
-    let plain = id
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     (fits && plain).then(|| id.to_ascii_lowercase())
 }

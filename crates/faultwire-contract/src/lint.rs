@@ -43,10 +43,8 @@ impl Contract {
     /// What the contract requires of a code and the file does not have (O8).
     pub(crate) fn missing(&self, code: &Code) -> Vec<&'static str> {
         let tested = self.examples.iter().any(|example| example.code == code.id);
-        let noted = self
-            .releases
-            .iter()
-            .any(|r| r.version == code.since && r.adds.contains(&code.id));
+        let noted =
+            self.releases.iter().any(|r| r.version == code.since && r.adds.contains(&code.id));
         let mut missing = Vec::new();
         if self.requires.test && !tested {
             missing.push("has no [[test]]");
@@ -67,20 +65,11 @@ fn run(contract: &Arc<Contract>, example: &Example) -> Vec<Finding> {
     let report: Report = match serde_json::from_str(&example.fault) {
         Ok(report) => report,
         Err(e) => {
-            return vec![finding(
-                format!("the fault cannot be read: {e}"),
-                "mend its JSON",
-            )];
+            return vec![finding(format!("the fault cannot be read: {e}"), "mend its JSON")];
         }
     };
-    let fault = match Fault::new(
-        contract,
-        report,
-        &Stamp {
-            show_stack: true,
-            ..Stamp::default()
-        },
-    ) {
+    let fault = match Fault::new(contract, report, &Stamp { show_stack: true, ..Stamp::default() })
+    {
         Ok(fault) => fault,
         Err(e) => {
             return vec![finding(

@@ -45,12 +45,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let wanted = word.to_lowercase();
     known
         .into_iter()
-        .map(|k| {
-            (
-                strsim::normalized_damerau_levenshtein(&wanted, &k.to_lowercase()),
-                k,
-            )
-        })
+        .map(|k| (strsim::normalized_damerau_levenshtein(&wanted, &k.to_lowercase()), k))
         .filter(|(score, _)| *score >= 0.6)
         // The first of several that are equally near.
         .reduce(|best, next| if next.0 > best.0 { next } else { best })

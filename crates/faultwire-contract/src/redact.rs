@@ -1,12 +1,13 @@
 //! Redaction: what a client must not see is taken out before anything reaches it.
 //!
 //! First everything invisible is stripped, since it can hide a secret from any pattern. Then all
-//! rules look at the same text, their findings are merged, and each is replaced by a placeholder
+//! rules look at the same text, and once more with its escapes undone; their findings are merged, and each is replaced by a placeholder
 //! that no rule matches. That is repeated until nothing is found, so redacting twice changes
 //! nothing. Rules are data: `rules/redaction.toml`, and `[[redact]]` tables of a contract.
 
 pub(crate) mod rule;
 mod strip;
+mod view;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -56,9 +57,7 @@ impl Redactor {
             return Self { own: None };
         }
         let all = SHARED.iter().cloned().chain(own).collect();
-        Self {
-            own: Some(Arc::new(Finder::new(all))),
-        }
+        Self { own: Some(Arc::new(Finder::new(all))) }
     }
 
     /// The text with everything sensitive replaced.
@@ -126,10 +125,7 @@ impl Redactor {
             return false;
         }
         let pair = format!("{key}=x8q");
-        self.finder()
-            .find(&pair, |kind| kind == RuleKind::Credential)
-            .next()
-            .is_some()
+        !self.finder().find(&pair, |kind| kind == RuleKind::Credential).is_empty()
     }
 
     fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
@@ -154,10 +150,7 @@ fn unused(members: &Map<String, Value>, key: String) -> String {
         return key;
     }
     let numbered = (2..).map(|n| format!("{key} {n}"));
-    numbered
-        .into_iter()
-        .find(|k| !members.contains_key(k))
-        .unwrap_or(key)
+    numbered.into_iter().find(|k| !members.contains_key(k)).unwrap_or(key)
 }
 
 /// The beginning of an overlong text, up to a blank, so that no secret is cut in two.
@@ -189,38 +182,37 @@ impl Finder {
         let words = rules.iter().flat_map(|rule| rule.keywords.iter());
         let mut builder = AhoCorasick::builder();
         // Every text passes through this one: it is worth a table.
-        builder
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA));
+        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
         let built = builder.build(words);
         let keywords = built.unwrap_or_else(|_| unreachable!("keywords are short and few"));
-        Self {
-            rules,
-            keywords,
-            owners,
-        }
+        Self { rules, keywords, owners }
     }
 
-    fn find<'f>(
-        &'f self,
-        text: &str,
-        wanted: impl Fn(RuleKind) -> bool,
-    ) -> impl Iterator<Item = Finding<'f>> {
-        let mut tried = vec![false; self.rules.len()];
-        for hit in self.keywords.find_overlapping_iter(text) {
-            tried[self.owners[hit.pattern().as_usize()]] = true;
-        }
-        let tried = self
-            .rules
-            .iter()
-            .zip(tried)
-            .filter(move |(rule, hit)| *hit && wanted(rule.kind));
+    fn find<'f>(&'f self, text: &str, wanted: impl Fn(RuleKind) -> bool) -> Vec<Finding<'f>> {
         let mut findings = Vec::new();
-        for (rule, _) in tried {
-            rule.find(text, &mut findings);
+        self.find_in(text, text.as_bytes(), &wanted, &mut findings);
+        if let Some(view) = view::unescaped(text) {
+            self.find_in(text, &view, &wanted, &mut findings);
         }
         findings.sort_unstable_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
-        findings.into_iter()
+        findings
+    }
+
+    fn find_in<'f>(
+        &'f self,
+        text: &str,
+        view: &[u8],
+        wanted: &impl Fn(RuleKind) -> bool,
+        findings: &mut Vec<Finding<'f>>,
+    ) {
+        let mut tried = vec![false; self.rules.len()];
+        for hit in self.keywords.find_overlapping_iter(view) {
+            tried[self.owners[hit.pattern().as_usize()]] = true;
+        }
+        let tried = self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && wanted(rule.kind));
+        for (rule, _) in tried {
+            rule.find(text, view, findings);
+        }
     }
 
     /// The text with its findings replaced; `None` when there are none.

@@ -82,18 +82,10 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_decision: Option<String>,
     /// The session in which it happened.
-    #[serde(
-        default,
-        skip_serializing_if = "Session::is_empty",
-        deserialize_with = "or_null"
-    )]
+    #[serde(default, skip_serializing_if = "Session::is_empty", deserialize_with = "or_null")]
     pub session: Session,
     /// Facts about the call.
-    #[serde(
-        default,
-        skip_serializing_if = "Meta::is_empty",
-        deserialize_with = "or_null"
-    )]
+    #[serde(default, skip_serializing_if = "Meta::is_empty", deserialize_with = "or_null")]
     pub meta: Meta,
     /// The id under which client, audit log and trace meet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,10 +105,7 @@ impl Report {
     /// A report that knows nothing but the code.
     #[must_use]
     pub fn new(code: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            ..Self::default()
-        }
+        Self { code: code.into(), ..Self::default() }
     }
 }
 

@@ -184,10 +184,7 @@ pub fn decide(q: &Question) -> Verdict {
     if q.budget == Some(0) {
         return Verdict::Stop(Reason::BudgetSpent);
     }
-    let exactly = |delay| Verdict::Retry {
-        delay,
-        ceiling: delay,
-    };
+    let exactly = |delay| Verdict::Retry { delay, ceiling: delay };
     match (q.class, q.named_delay) {
         (RetryClass::After | RetryClass::Backoff, Some(named)) => exactly(named),
         (RetryClass::Backoff | RetryClass::After, None) => Verdict::Retry {

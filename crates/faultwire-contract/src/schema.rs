@@ -34,11 +34,9 @@ impl Contract {
                 (spec.schema_id.clone(), spec.schema_title.clone(), body)
             }
             SchemaOf::CallToolResult => (None, None, self.result(profile)),
-            SchemaOf::Success => (
-                None,
-                None,
-                self.node(&self.success.as_ref()?.get(profile.0)?.root),
-            ),
+            SchemaOf::Success => {
+                (None, None, self.node(&self.success.as_ref()?.get(profile.0)?.root))
+            }
         };
         let mut schema = Map::new();
         schema.insert("$schema".to_owned(), DIALECT.into());
@@ -71,11 +69,8 @@ impl Contract {
     }
 
     fn object(&self, members: &[Member]) -> Value {
-        let required: Vec<&str> = members
-            .iter()
-            .filter(|m| !m.optional)
-            .map(|m| m.key.as_str())
-            .collect();
+        let required: Vec<&str> =
+            members.iter().filter(|m| !m.optional).map(|m| m.key.as_str()).collect();
         let property = |member: &Member| {
             let schema = match (&member.node, member.optional) {
                 (Node::Slot(slot), true) => self.value(slot.kind()),

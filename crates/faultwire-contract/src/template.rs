@@ -47,10 +47,7 @@ pub(crate) enum TemplateError {
     #[error("the template is no JSON: {0}")]
     NotJson(String),
     #[error("the template has an unknown slot \"${name}\"")]
-    UnknownSlot {
-        name: String,
-        near: Option<&'static str>,
-    },
+    UnknownSlot { name: String, near: Option<&'static str> },
     #[error("the template has \"${0}?\" in a list, where it could not be read back")]
     OptionalInList(&'static str),
     #[error("the template is no object or list")]
@@ -66,9 +63,7 @@ impl TemplateError {
     pub(crate) fn help(&self) -> String {
         match self {
             Self::NotJson(_) => "write the envelope as JSON, with \"$slot\" strings".to_owned(),
-            Self::UnknownSlot {
-                near: Some(near), ..
-            } => format!("did you mean \"${near}\"?"),
+            Self::UnknownSlot { near: Some(near), .. } => format!("did you mean \"${near}\"?"),
             Self::UnknownSlot { near: None, .. } => {
                 let names: Vec<_> = Slot::ALL.iter().map(|s| s.name()).collect();
                 format!("the slots are {}", names.join(", "))
@@ -94,11 +89,7 @@ impl Template {
         }
         let mut slots = Vec::new();
         collect(&root, &mut slots);
-        Ok(Self {
-            program: write::flatten(&root, defaults),
-            root,
-            slots,
-        })
+        Ok(Self { program: write::flatten(&root, defaults), root, slots })
     }
 
     pub(crate) fn uses(&self, slot: Slot) -> bool {
@@ -121,11 +112,9 @@ fn parse(shape: Shape) -> Result<Node, TemplateError> {
             None => Ok(Node::Literal(Value::String(s))),
         },
         Shape::Leaf(other) => Ok(Node::Literal(other)),
-        Shape::List(items) => items
-            .into_iter()
-            .map(parse_item)
-            .collect::<Result<_, _>>()
-            .map(Node::List),
+        Shape::List(items) => {
+            items.into_iter().map(parse_item).collect::<Result<_, _>>().map(Node::List)
+        }
         Shape::Object(members) => parse_object(members),
     }
 }
@@ -158,24 +147,14 @@ fn parse_member(key: String, shape: Shape) -> Result<Member, TemplateError> {
     if let Shape::Leaf(Value::String(s)) = &shape
         && let Some(name) = s.strip_prefix('$').and_then(|s| s.strip_suffix('?'))
     {
-        return Ok(Member {
-            key,
-            optional: true,
-            node: Node::Slot(find(name)?),
-        });
+        return Ok(Member { key, optional: true, node: Node::Slot(find(name)?) });
     }
     let node = parse(shape)?;
     match (key.strip_suffix('?'), &node) {
-        (Some(bare), Node::Object(_) | Node::List(_)) => Ok(Member {
-            key: bare.to_owned(),
-            optional: true,
-            node,
-        }),
-        _ => Ok(Member {
-            key,
-            optional: false,
-            node,
-        }),
+        (Some(bare), Node::Object(_) | Node::List(_)) => {
+            Ok(Member { key: bare.to_owned(), optional: true, node })
+        }
+        _ => Ok(Member { key, optional: false, node }),
     }
 }
 

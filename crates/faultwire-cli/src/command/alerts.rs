@@ -39,10 +39,7 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
         let bad =
             |what: String, help: &str| Problem::bad(&format!("stdin, line {number}"), what, help);
         let Line::Whole(line) = line else {
-            return Err(bad(
-                "the line is too long".to_owned(),
-                "an event is a short JSON object",
-            ));
+            return Err(bad("the line is too long".to_owned(), "an event is a short JSON object"));
         };
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -50,17 +47,10 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
         // A derived struct would be read from a list, too.
         let object = line.trim_ascii().strip_prefix(b"{").map(|_| &line[..]);
         let event: Event = serde_json::from_slice(object.unwrap_or_default()).map_err(|e| {
-            bad(
-                format!("no event: {e}"),
-                r#"write {"t":SECONDS,"client":"…","code":"…"}"#,
-            )
+            bad(format!("no event: {e}"), r#"write {"t":SECONDS,"client":"…","code":"…"}"#)
         })?;
-        let t = seconds(&event.t).ok_or_else(|| {
-            bad(
-                format!("\"t\" is {}", event.t),
-                "give seconds, not negative",
-            )
-        })?;
+        let t = seconds(&event.t)
+            .ok_or_else(|| bad(format!("\"t\" is {}", event.t), "give seconds, not negative"))?;
         let Some(page) = alerts.observe(t, &event.client, &event.code) else {
             let what = format!("{} has no code {:?}", contract.name, event.code);
             let near = contract.nearest_code(&event.code);
@@ -96,9 +86,7 @@ fn seconds(t: &Number) -> Option<Duration> {
     if let Some(whole) = t.as_u64() {
         return Some(Duration::from_secs(whole));
     }
-    let seconds = t
-        .as_f64()
-        .and_then(|s| Duration::try_from_secs_f64(s).ok())?;
+    let seconds = t.as_f64().and_then(|s| Duration::try_from_secs_f64(s).ok())?;
     let micros = (seconds.as_nanos() + 500) / 1000;
     u64::try_from(micros).ok().map(Duration::from_micros)
 }

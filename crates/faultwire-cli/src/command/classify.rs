@@ -23,12 +23,7 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
             Line::Whole(line) => classify(&contract, &line),
             Line::TooLong => Some(oversize(&contract, args.max_line)),
         };
-        let Some(Failure {
-            rule,
-            report,
-            envelope,
-        }) = failure
-        else {
+        let Some(Failure { rule, report, envelope }) = failure else {
             return edge::print(b"{\"failure\":false}\n");
         };
         // An envelope passes as it is; anything else is told as the contract lets it be told.
@@ -42,11 +37,7 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
                 )
             })?,
         };
-        let answer = Answer {
-            failure: true,
-            rule: &rule,
-            report: &told,
-        };
+        let answer = Answer { failure: true, rule: &rule, report: &told };
         let mut json = serde_json::to_vec(&answer).map_err(|e| Problem::Output(e.into()))?;
         json.push(b'\n');
         edge::print(&json)
@@ -60,9 +51,5 @@ fn safe(
     report: Report,
 ) -> Result<Report, faultwire_contract::FaultError> {
     let fault = Fault::new(contract, report, &faultwire_contract::Stamp::default())?;
-    Ok(Report {
-        incident: None,
-        timestamp: None,
-        ..fault.report()
-    })
+    Ok(Report { incident: None, timestamp: None, ..fault.report() })
 }

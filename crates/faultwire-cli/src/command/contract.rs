@@ -28,11 +28,7 @@ pub fn list(json: bool) -> Result<Done, Problem> {
         "TITLE".into(),
     ]];
     for c in &all {
-        let profiles = if c.profiles.len() > 1 {
-            c.profiles.join(", ")
-        } else {
-            "-".to_owned()
-        };
+        let profiles = if c.profiles.len() > 1 { c.profiles.join(", ") } else { "-".to_owned() };
         rows.push(vec![
             c.name.clone(),
             c.version.clone(),
@@ -80,11 +76,7 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
     out += &table(&rows);
     out.push('\n');
     let mut rows = vec![vec!["CONDITION".into(), "CODE".into()]];
-    rows.extend(
-        contract
-            .conditions()
-            .map(|(name, code)| vec![name, code.id.clone()]),
-    );
+    rows.extend(contract.conditions().map(|(name, code)| vec![name, code.id.clone()]));
     out += &table(&rows);
     out += &format!("\n`faultwire explain CODE -c {name}` explains each.\n");
     edge::show(&out)?;
@@ -92,10 +84,8 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
 }
 
 fn contract_json(contract: &Contract) -> Value {
-    let conditions: Map<String, Value> = contract
-        .conditions()
-        .map(|(name, code)| (name, code.id.clone().into()))
-        .collect();
+    let conditions: Map<String, Value> =
+        contract.conditions().map(|(name, code)| (name, code.id.clone().into())).collect();
     let levels: Map<String, Value> = contract
         .levels
         .iter()
@@ -171,15 +161,10 @@ pub fn code_json(code: &Code) -> Value {
         ("outcome", code.outcome.map(|o| json!(o))),
         (
             "retired",
-            code.retired
-                .as_ref()
-                .map(|r| json!({ "since": r.since, "successor": r.successor })),
+            code.retired.as_ref().map(|r| json!({ "since": r.since, "successor": r.successor })),
         ),
     ];
-    for (key, value) in optional
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-    {
+    for (key, value) in optional.into_iter().filter_map(|(key, value)| Some((key, value?))) {
         row[key] = value;
     }
     row
@@ -196,18 +181,10 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
     let mut all = Vec::new();
     for name in names {
         match chosen::contract(name) {
-            Ok(contract) => all.extend(
-                lint::lint(&contract)
-                    .into_iter()
-                    .map(|f| (name, f.line, f.what, f.help)),
-            ),
+            Ok(contract) => all
+                .extend(lint::lint(&contract).into_iter().map(|f| (name, f.line, f.what, f.help))),
             Err(Problem::Contract(mistakes)) => {
-                all.extend(
-                    mistakes
-                        .list
-                        .into_iter()
-                        .map(|m| (name, Some(m.line), m.what, m.help)),
-                );
+                all.extend(mistakes.list.into_iter().map(|m| (name, Some(m.line), m.what, m.help)));
             }
             Err(other) => return Err(other),
         }
@@ -221,11 +198,8 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
         let mut out = String::new();
         for (file, line, what, help) in &all {
             let place = line.map_or_else(|| (*file).clone(), |line| format!("{file}:{line}"));
-            out += &format!(
-                "{}: {what}\n  {}: {help}\n",
-                paint(ERROR, &place),
-                paint(HELP, "help")
-            );
+            out +=
+                &format!("{}: {what}\n  {}: {help}\n", paint(ERROR, &place), paint(HELP, "help"));
         }
         out += &match all.len() {
             0 => format!("{}: {} checked\n", paint(GOOD, "fine"), names.join(", ")),
@@ -234,11 +208,7 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
         };
         edge::show(&out)?;
     }
-    Ok(if all.is_empty() {
-        Done::Fine
-    } else {
-        Done::Findings
-    })
+    Ok(if all.is_empty() { Done::Fine } else { Done::Findings })
 }
 
 pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
@@ -246,16 +216,10 @@ pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
     let changes = compat::changes(&old, &new);
     let impact = compat::impact(&changes);
     if json {
-        let rows: Vec<Value> = changes
-            .iter()
-            .map(|c| json!({ "impact": c.impact.name(), "what": c.what }))
-            .collect();
+        let rows: Vec<Value> =
+            changes.iter().map(|c| json!({ "impact": c.impact.name(), "what": c.what })).collect();
         edge::print(
-            format!(
-                "{:#}\n",
-                json!({ "impact": impact.name(), "changes": rows })
-            )
-            .as_bytes(),
+            format!("{:#}\n", json!({ "impact": impact.name(), "changes": rows })).as_bytes(),
         )?;
     } else {
         let style = |impact| match impact {
@@ -267,20 +231,13 @@ pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
         for change in &changes {
             out += &format!(
                 "  {}  {}\n",
-                paint(
-                    style(change.impact),
-                    &format!("{:<8}", change.impact.name())
-                ),
+                paint(style(change.impact), &format!("{:<8}", change.impact.name())),
                 change.what
             );
         }
         edge::show(&out)?;
     }
-    Ok(if impact == Impact::Breaking {
-        Done::Findings
-    } else {
-        Done::Fine
-    })
+    Ok(if impact == Impact::Breaking { Done::Findings } else { Done::Fine })
 }
 
 pub fn schema(args: &SchemaArgs) -> Result<Done, Problem> {

@@ -7,14 +7,10 @@ use crate::{Done, chosen, edge};
 pub fn run(args: &DecodeArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
     let named = args.profile.as_deref();
-    let profile = named
-        .map(|name| chosen::profile(&contract, Some(name)))
-        .transpose()?;
+    let profile = named.map(|name| chosen::profile(&contract, Some(name))).transpose()?;
     let report = chosen::read(&contract, args.surface, profile, &edge::input()?).map_err(|e| {
-        let help = format!(
-            "`faultwire contract schema {}` shows the shape",
-            args.contract.contract
-        );
+        let help =
+            format!("`faultwire contract schema {}` shows the shape", args.contract.contract);
         Problem::bad("stdin", e.to_string(), help)
     })?;
     let mut json = serde_json::to_vec(&report).map_err(|e| Problem::Output(e.into()))?;

@@ -15,11 +15,7 @@ use crate::style::{CODE, DIM, GOOD, HEAD, WARN, paint};
 use crate::{Done, chosen, edge};
 
 /// Moment and incident of the example envelopes.
-const EXAMPLE: Stamp = Stamp {
-    now_ms: 1_768_836_730_123,
-    random: 0x5eed,
-    show_stack: false,
-};
+const EXAMPLE: Stamp = Stamp { now_ms: 1_768_836_730_123, random: 0x5eed, show_stack: false };
 
 pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
     let contracts = match &args.contract {
@@ -34,9 +30,7 @@ pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
         })
         .collect();
     if found.is_empty() {
-        let all = contracts
-            .iter()
-            .flat_map(|c| c.codes().iter().map(|code| code.id.as_str()));
+        let all = contracts.iter().flat_map(|c| c.codes().iter().map(|code| code.id.as_str()));
         let help = match nearest(&args.code, all) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "`faultwire contract show NAME` lists the codes of a contract".to_owned(),
@@ -44,26 +38,15 @@ pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
         return Err(Problem::bad(&args.code, "no contract has this code", help));
     }
     if json {
-        let pages: Vec<Value> = found
-            .iter()
-            .map(|(contract, code)| page_json(contract, code))
-            .collect();
+        let pages: Vec<Value> =
+            found.iter().map(|(contract, code)| page_json(contract, code)).collect();
         edge::print(
-            format!(
-                "{:#}\n",
-                if pages.len() == 1 {
-                    pages[0].clone()
-                } else {
-                    pages.into()
-                }
-            )
-            .as_bytes(),
+            format!("{:#}\n", if pages.len() == 1 { pages[0].clone() } else { pages.into() })
+                .as_bytes(),
         )?;
     } else {
-        let pages: Vec<String> = found
-            .iter()
-            .map(|(contract, code)| page(contract, code))
-            .collect();
+        let pages: Vec<String> =
+            found.iter().map(|(contract, code)| page(contract, code)).collect();
         edge::show(&pages.join("\n"))?;
     }
     Ok(Done::Fine)
@@ -82,17 +65,11 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
     let mut out = format!(
         "{}  {}\n\n  {}\n",
         paint(CODE, &code.id),
-        paint(
-            DIM,
-            &format!("{} {}, {}", contract.name, contract.version, code.category)
-        ),
+        paint(DIM, &format!("{} {}, {}", contract.name, contract.version, code.category)),
         code.meaning,
     );
     if let Some(retired) = &code.retired {
-        out += &format!(
-            "  Retired in {}; {} took its place.\n",
-            retired.since, retired.successor
-        );
+        out += &format!("  Retired in {}; {} took its place.\n", retired.since, retired.successor);
     }
     out.push('\n');
     let mut fact = |name: &str, text: String| {
@@ -133,10 +110,8 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
 
 fn indented(json: &[u8]) -> String {
     let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
-    let lines: Vec<String> = format!("{value:#}")
-        .lines()
-        .map(|line| format!("    {line}\n"))
-        .collect();
+    let lines: Vec<String> =
+        format!("{value:#}").lines().map(|line| format!("    {line}\n")).collect();
     lines.concat()
 }
 
@@ -146,10 +121,7 @@ fn retry(contract: &Contract, code: &Code) -> String {
         RetryClass::Immediate => paint(GOOD, "at once"),
         RetryClass::After => {
             let ms = code.after.map(|d| d.as_millis()).unwrap_or_default();
-            paint(
-                GOOD,
-                &format!("after the delay that the envelope names, {ms} ms unless told"),
-            )
+            paint(GOOD, &format!("after the delay that the envelope names, {ms} ms unless told"))
         }
         RetryClass::Backoff => {
             let cap = contract.retry.backoff.cap.as_secs();
@@ -173,32 +145,18 @@ fn statuses(code: &Code) -> String {
 fn alert(contract: &Contract, code: &Code) -> String {
     let level = contract.levels.iter().find(|l| l.name == code.alert);
     let when = match level {
-        Some(Level {
-            paging: Paging::Every,
-            ..
-        }) => "pages on every single event".to_owned(),
-        Some(Level {
-            paging: Paging::MoreThan { events, within },
-            ..
-        }) => {
+        Some(Level { paging: Paging::Every, .. }) => "pages on every single event".to_owned(),
+        Some(Level { paging: Paging::MoreThan { events, within }, .. }) => {
             let window = within.as_secs();
             format!("pages when one client has more than {events} within {window} s")
         }
-        Some(Level {
-            paging: Paging::Never,
-            ..
-        })
-        | None => "never pages".to_owned(),
+        Some(Level { paging: Paging::Never, .. }) | None => "never pages".to_owned(),
     };
     format!("{}: {when}", code.alert)
 }
 
 fn conditions(contract: &Contract, code: &Code) -> Vec<String> {
-    contract
-        .conditions()
-        .filter(|(_, c)| c.id == code.id)
-        .map(|(name, _)| name)
-        .collect()
+    contract.conditions().filter(|(_, c)| c.id == code.id).map(|(name, _)| name).collect()
 }
 
 /// The envelope of the contract's own test for the code, or of the code alone.
@@ -206,12 +164,7 @@ fn example(contract: &Arc<Contract>, code: &Code, surface: Surface) -> Vec<u8> {
     let own = contract.examples.iter().find(|e| e.code == code.id);
     let report = own
         .and_then(|e| serde_json::from_str(&e.fault).ok())
-        .unwrap_or_else(|| Report {
-            tool: Some("search".to_owned()),
-            ..Report::new(&code.id)
-        });
+        .unwrap_or_else(|| Report { tool: Some("search".to_owned()), ..Report::new(&code.id) });
     let fault = Fault::new(contract, report, &EXAMPLE);
-    fault
-        .map(|fault| fault.envelope(surface, Profile::default()))
-        .unwrap_or_default()
+    fault.map(|fault| fault.envelope(surface, Profile::default())).unwrap_or_default()
 }

@@ -30,15 +30,12 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
             (report, class)
         }
         // A code from a newer version of the contract: its category is the best guess.
-        Err(ReadError::UnknownCode { code, category, .. }) => (
-            Report::new(code),
-            contract.class_of_unknown(category.as_deref()),
-        ),
+        Err(ReadError::UnknownCode { code, category, .. }) => {
+            (Report::new(code), contract.class_of_unknown(category.as_deref()))
+        }
         Err(e) => {
-            let help = format!(
-                "`faultwire contract schema {}` shows the shape",
-                args.contract.contract
-            );
+            let help =
+                format!("`faultwire contract schema {}` shows the shape", args.contract.contract);
             return Err(Problem::bad("stdin", e.to_string(), help));
         }
     };
@@ -62,10 +59,10 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
         retry: delay.is_some(),
         delay_ms: delay.map(|d| d.as_millis()),
         max_delay_ms: ceiling.map(|d| d.as_millis()),
-        action: row.map_or(
-            "The contract does not know this code; treat it by its category.",
-            |r| &r.action,
-        ),
+        action: row
+            .map_or("The contract does not know this code; treat it by its category.", |r| {
+                &r.action
+            }),
         code: &report.code,
         reason,
     };

@@ -8,9 +8,7 @@ fn replay(events: &[Value]) -> Vec<Value> {
     let lines: Vec<String> = events.iter().map(|e| format!("{e}\n")).collect();
     let input = lines.concat();
     let out = faultwire(&["alerts", "replay", "-c", "owlclaw"], input).fine();
-    out.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -25,19 +23,11 @@ fn o7_pages_a_line_each() {
             json!({"t": 6.25, "level": "critical", "client": "b", "code": "auth.forbidden", "count": 1}),
         ]
     );
-    let edge: Vec<Value> = [0.1, 1.0, 2.0, 3.0, 4.0, 300.1]
-        .iter()
-        .map(|t| warning(json!(t)))
-        .collect();
-    assert_eq!(
-        replay(&edge),
-        Vec::<Value>::new(),
-        "exactly 300 s old is outside"
-    );
-    let inside: Vec<Value> = [0.1, 1.0, 2.0, 3.0, 4.0, 300.099_999]
-        .iter()
-        .map(|t| warning(json!(t)))
-        .collect();
+    let edge: Vec<Value> =
+        [0.1, 1.0, 2.0, 3.0, 4.0, 300.1].iter().map(|t| warning(json!(t))).collect();
+    assert_eq!(replay(&edge), Vec::<Value>::new(), "exactly 300 s old is outside");
+    let inside: Vec<Value> =
+        [0.1, 1.0, 2.0, 3.0, 4.0, 300.099_999].iter().map(|t| warning(json!(t))).collect();
     assert_eq!(replay(&inside).len(), 1);
 }
 
@@ -46,18 +36,9 @@ fn a_bad_line_is_named() {
     for (line, says) in [
         ("nonsense", "line 2: no event"),
         (r#"{"t":1,"client":"a"}"#, "missing field `code`"),
-        (
-            r#"{"t":1,"client":"a","code":"runtime.timeot"}"#,
-            "did you mean \"runtime.timeout\"?",
-        ),
-        (
-            r#"{"t":-1,"client":"a","code":"runtime.timeout"}"#,
-            "not negative",
-        ),
-        (
-            r#"{"t":1,"client":"a","code":"runtime.timeout","x":1}"#,
-            "unknown field `x`",
-        ),
+        (r#"{"t":1,"client":"a","code":"runtime.timeot"}"#, "did you mean \"runtime.timeout\"?"),
+        (r#"{"t":-1,"client":"a","code":"runtime.timeout"}"#, "not negative"),
+        (r#"{"t":1,"client":"a","code":"runtime.timeout","x":1}"#, "unknown field `x`"),
     ] {
         let ran = faultwire(
             &["alerts", "replay"],

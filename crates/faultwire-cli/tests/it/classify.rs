@@ -6,9 +6,7 @@ use crate::support::{BUILTINS, command, faultwire, run};
 
 fn answers(contract: &str, input: &[u8]) -> Vec<Value> {
     let out = run(command(&["classify", "-c", contract]), input).fine();
-    out.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -49,15 +47,9 @@ fn an_envelope_is_recognised_in_every_contract() {
             json!({"code": code}).to_string(),
         )
         .fine();
-        let line = format!(
-            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}}\n",
-            result.trim_end()
-        );
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}}\n", result.trim_end());
         let answer = &answers(contract, line.as_bytes())[0];
-        assert_eq!(
-            (&answer["rule"], &answer["code"]),
-            (&json!("envelope"), code)
-        );
+        assert_eq!((&answer["rule"], &answer["code"]), (&json!("envelope"), code));
     }
 }
 
@@ -76,21 +68,11 @@ fn what_it_writes_can_be_rendered() {
 #[test]
 fn no_line_is_too_bad() {
     let bad = b"\xff\xfe\n\x00\n{\n[[[[\n";
-    assert!(
-        answers("owlclaw", bad)
-            .iter()
-            .all(|a| a["condition"] == "upstream_protocol")
-    );
-    let long = [
-        &b"x".repeat(5000)[..],
-        b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n",
-    ]
-    .concat();
+    assert!(answers("owlclaw", bad).iter().all(|a| a["condition"] == "upstream_protocol"));
+    let long =
+        [&b"x".repeat(5000)[..], b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"].concat();
     let out = run(command(&["classify", "--max-line", "1000"]), &long).fine();
-    let answers: Vec<Value> = out
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let answers: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(
         (answers.len(), &answers[0]["rule"], &answers[1]["failure"]),
         (2, &json!("oversize"), &json!(false))

@@ -31,10 +31,7 @@ fn list_names_the_five() {
 #[test]
 fn show_prints_every_fact() {
     let shown = faultwire(&["contract", "show", "workrail", "--json"], "").json();
-    assert_eq!(
-        (&shown["name"], &shown["version"]),
-        (&json!("workrail"), &json!("1.0.0"))
-    );
+    assert_eq!((&shown["name"], &shown["version"]), (&json!("workrail"), &json!("1.0.0")));
     let code = |id: &str| {
         let codes = shown["codes"].as_array().unwrap();
         codes.iter().find(|c| c["id"] == id).unwrap().clone()
@@ -46,17 +43,14 @@ fn show_prints_every_fact() {
     );
     assert_eq!(code("NOT_FOUND")["retry"], "never");
     assert_eq!(code("NOT_FOUND")["status"], 404);
-    for key in [
-        "id", "category", "retry", "status", "alert", "message", "action", "meaning", "since",
-    ] {
+    for key in
+        ["id", "category", "retry", "status", "alert", "message", "action", "meaning", "since"]
+    {
         assert!(code("NOT_FOUND").get(key).is_some(), "{key}");
     }
     assert_eq!(shown["conditions"].as_object().unwrap().len(), 23);
     let kaiza = faultwire(&["contract", "show", "kaiza", "--json"], "").json();
-    assert_eq!(
-        kaiza["conditions"]["invalid_arguments.missing"],
-        "MISSING_REQUIRED_FIELD"
-    );
+    assert_eq!(kaiza["conditions"]["invalid_arguments.missing"], "MISSING_REQUIRED_FIELD");
     let owlclaw = faultwire(&["contract", "show", "owlclaw", "--json"], "").json();
     assert_eq!(owlclaw["codes"][0]["status"], json!([400, 426]));
     let page = faultwire(&["contract", "show", HARBOUR], "").fine();
@@ -72,9 +66,7 @@ fn lint_finds_mistakes_and_says_where() {
     let text = std::fs::read_to_string(HARBOUR).unwrap();
     let broken = file(
         "broken.toml",
-        &text
-            .replace("status = 413", "status = 99")
-            .replace("timeout = \"H-300\"\n", ""),
+        &text.replace("status = 413", "status = 99").replace("timeout = \"H-300\"\n", ""),
     );
     let ran = faultwire(&["contract", "lint", &broken], "");
     assert_eq!(ran.code, 1);
@@ -89,17 +81,10 @@ fn lint_finds_mistakes_and_says_where() {
     let ran = faultwire(&["contract", "lint", &broken, "--json"], "");
     let findings: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(findings.len(), 2);
-    assert!(
-        findings
-            .iter()
-            .all(|f| f["line"].is_u64() && f["help"].is_string())
-    );
+    assert!(findings.iter().all(|f| f["line"].is_u64() && f["help"].is_string()));
     // A broken contract is bad input to every other command.
     let err = faultwire(&["render", "-c", &broken], "{}").refused();
-    assert!(
-        err.contains("broken.toml:") && err.contains("help:"),
-        "{err}"
-    );
+    assert!(err.contains("broken.toml:") && err.contains("help:"), "{err}");
 }
 
 #[test]
@@ -109,15 +94,9 @@ fn contracts_that_are_not_there() {
             .refused()
             .contains("did you mean \"owlclaw\"?")
     );
+    assert!(faultwire(&["contract", "show", "zzz"], "").refused().contains("kaiza, tuitbot"));
     assert!(
-        faultwire(&["contract", "show", "zzz"], "")
-            .refused()
-            .contains("kaiza, tuitbot")
-    );
-    assert!(
-        faultwire(&["contract", "lint", "./missing.toml"], "")
-            .refused()
-            .contains("No such file")
+        faultwire(&["contract", "lint", "./missing.toml"], "").refused().contains("No such file")
     );
     assert!(
         faultwire(&["contract", "show", folder().to_str().unwrap()], "")
@@ -139,46 +118,26 @@ fn diff_says_breaking_additive_or_none() {
     };
     let none = diff("same.toml", &str::to_owned);
     assert_eq!((none.code, none.out.as_str()), (0, "none\n"));
-    let additive = diff("additive.toml", &|t| {
-        t.replace("Kein Zutritt", "Zutritt verboten")
-    });
+    let additive = diff("additive.toml", &|t| t.replace("Kein Zutritt", "Zutritt verboten"));
     assert_eq!(additive.code, 0);
     assert!(additive.out.starts_with("additive\n"), "{}", additive.out);
-    let breaking = diff("breaking.toml", &|t| {
-        t.replace("status = 413", "status = 400")
-    });
+    let breaking = diff("breaking.toml", &|t| t.replace("status = 413", "status = 400"));
     assert_eq!(breaking.code, 1);
     assert!(
         breaking.out.starts_with("breaking\n") && breaking.out.contains("status of \"H-301\""),
         "{}",
         breaking.out
     );
-    let json = faultwire(
-        &[
-            "contract",
-            "diff",
-            "context-resolve",
-            "context-resolve",
-            "--json",
-        ],
-        "",
-    )
-    .json();
+    let json =
+        faultwire(&["contract", "diff", "context-resolve", "context-resolve", "--json"], "").json();
     assert_eq!(json, json!({"impact": "none", "changes": []}));
 }
 
 #[test]
 fn c7_an_addition_to_a_frozen_contract_is_refused() {
     let text = include_str!("../../../../contracts/context-resolve.toml");
-    let row = text
-        .split("[[code]]")
-        .nth(1)
-        .unwrap()
-        .replace("cache_missing", "cache_stale");
-    let new = file(
-        "v0.toml",
-        &format!("{text}\n[[code]]{}", row.split("[[").next().unwrap()),
-    );
+    let row = text.split("[[code]]").nth(1).unwrap().replace("cache_missing", "cache_stale");
+    let new = file("v0.toml", &format!("{text}\n[[code]]{}", row.split("[[").next().unwrap()));
     let ran = faultwire(&["contract", "diff", "context-resolve", &new], "");
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("frozen"), "{}", ran.out);
@@ -194,22 +153,11 @@ fn schemas_validate_what_render_prints() {
             let fault = json!({"code": shown["codes"][0]["id"], "details": {"a": 1}}).to_string();
             let envelope =
                 faultwire(&["render", "-c", contract, "--surface", surface], fault).json();
-            assert!(
-                jsonschema::draft202012::is_valid(&schema, &envelope),
-                "{contract} {surface}"
-            );
+            assert!(jsonschema::draft202012::is_valid(&schema, &envelope), "{contract} {surface}");
         }
     }
     faultwire(
-        &[
-            "contract",
-            "schema",
-            "tuitbot",
-            "--surface",
-            "success",
-            "--profile",
-            "workflow",
-        ],
+        &["contract", "schema", "tuitbot", "--surface", "success", "--profile", "workflow"],
         "",
     )
     .json();

@@ -40,23 +40,14 @@ fn every_command_has_help() {
 #[test]
 fn mistyped_commands_are_usage_errors() {
     assert!(faultwire(&["rendr"], "").refused().contains("similar"));
-    assert!(
-        faultwire(&["render", "--surface", "smtp"], "")
-            .refused()
-            .contains("possible values")
-    );
+    assert!(faultwire(&["render", "--surface", "smtp"], "").refused().contains("possible values"));
     assert_eq!(faultwire(&[], "").code, 2);
 }
 
 #[test]
 fn completions_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(
-            faultwire(&["completions", shell], "")
-                .fine()
-                .contains("faultwire"),
-            "{shell}"
-        );
+        assert!(faultwire(&["completions", shell], "").fine().contains("faultwire"), "{shell}");
     }
 }
 
@@ -77,8 +68,5 @@ fn a_reader_that_goes_away_is_no_failure() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert!(
-        output.stderr.is_empty() && output.status.success(),
-        "{output:?}"
-    );
+    assert!(output.stderr.is_empty() && output.status.success(), "{output:?}");
 }

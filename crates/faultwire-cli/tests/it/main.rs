@@ -1,8 +1,5 @@
 //! Integration tests of the command line: the real binary, real pipes.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say where"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod alerts;
 mod classify;

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// The commands of the `console` blocks, each with the output that is shown below it.
@@ -20,11 +17,9 @@ fn commands(text: &str) -> Vec<(String, Vec<String>)> {
             ("```", _) => inside = false,
             (line, true) => match line.strip_prefix("$ ") {
                 Some(command) => found.push((command.to_owned(), Vec::new())),
-                None => found
-                    .last_mut()
-                    .expect("a command before its output")
-                    .1
-                    .push(line.to_owned()),
+                None => {
+                    found.last_mut().expect("a command before its output").1.push(line.to_owned())
+                }
             },
             _ => {}
         }
@@ -50,9 +45,8 @@ fn check(document: &str) -> usize {
     let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
     for (command, shown) in &commands {
-        if let Some(script) = ["scripts/test", "cargo bench"]
-            .iter()
-            .find(|s| command.starts_with(**s))
+        if let Some(script) =
+            ["scripts/test", "cargo bench"].iter().find(|s| command.starts_with(**s))
         {
             // This test is part of the one, and the other takes minutes.
             assert!(*script == "cargo bench" || root().join(script).exists());

@@ -27,11 +27,7 @@ fn exact_bytes_and_one_newline() {
 
 #[test]
 fn incident_and_timestamp_are_made_when_needed() {
-    let made = faultwire(
-        &["render", "-c", "owlclaw"],
-        r#"{"code":"runtime.timeout"}"#,
-    )
-    .json();
+    let made = faultwire(&["render", "-c", "owlclaw"], r#"{"code":"runtime.timeout"}"#).json();
     let incident = made["error"]["incident_id"].as_str().unwrap();
     assert!(
         incident.starts_with("inc_20") && incident.len() == "inc_20260119_0000000000000007".len(),
@@ -39,10 +35,7 @@ fn incident_and_timestamp_are_made_when_needed() {
     );
     let made = faultwire(&["render", "-c", "kaiza"], r#"{"code":"INTERNAL_ERROR"}"#).json();
     let timestamp = made["timestamp"].as_str().unwrap();
-    assert!(
-        timestamp.len() == 24 && timestamp.ends_with('Z'),
-        "{timestamp}"
-    );
+    assert!(timestamp.len() == 24 && timestamp.ends_with('Z'), "{timestamp}");
 }
 
 #[test]
@@ -96,27 +89,12 @@ fn refusals_say_what_where_and_what_to_do() {
         ("{\"code\":\"NOT_FOUND\"", "EOF"),
         ("{\"code\":\"NOT_FOUND\"} x", "trailing characters"),
         (r#"{"code":"NOT_FUND"}"#, "did you mean \"NOT_FOUND\"?"),
-        (
-            r#"{"code":"NOT_FOUND","retryable":true}"#,
-            "unknown field `retryable`",
-        ),
-        (
-            r#"{"code":"NOT_FOUND","retry":"after"}"#,
-            "its row lists never",
-        ),
-        (
-            r#"{"code":"NOT_FOUND","retry_after_ms":5}"#,
-            "takes no retry_after_ms",
-        ),
+        (r#"{"code":"NOT_FOUND","retryable":true}"#, "unknown field `retryable`"),
+        (r#"{"code":"NOT_FOUND","retry":"after"}"#, "its row lists never"),
+        (r#"{"code":"NOT_FOUND","retry_after_ms":5}"#, "takes no retry_after_ms"),
         (r#"{"code":"NOT_FOUND","details":NaN}"#, "expected value"),
-        (
-            r#"{"code":"NOT_FOUND","details":1e999}"#,
-            "number out of range",
-        ),
-        (
-            r#"{"code":"NOT_FOUND","code":"NOT_FOUND"}"#,
-            "duplicate field",
-        ),
+        (r#"{"code":"NOT_FOUND","details":1e999}"#, "number out of range"),
+        (r#"{"code":"NOT_FOUND","code":"NOT_FOUND"}"#, "duplicate field"),
         (r#"{"code":"NOT_FOUND","timestamp":"now"}"#, "ISO 8601"),
         (r#"{"code":"NOT_FOUND","status":200}"#, "its row lists 404"),
     ] {
@@ -141,12 +119,7 @@ fn with_json_our_own_errors_are_envelopes() {
     let err = faultwire(&["render", "--json"], "nonsense").refused();
     let envelope: Value = serde_json::from_str(&err).unwrap();
     assert_eq!(envelope["error"]["retryable"], false);
-    assert!(
-        envelope["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("no fault")
-    );
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("no fault"));
 }
 
 #[test]
@@ -164,11 +137,8 @@ fn what_is_no_envelope_is_refused() {
     let decode =
         |contract: &str, input: &str| faultwire(&["decode", "-c", contract], input).refused();
     assert!(
-        decode(
-            "context-resolve",
-            r#"{"error":{"code":"io_error","message":"m","more":1}}"#
-        )
-        .contains("unknown member \"more\"")
+        decode("context-resolve", r#"{"error":{"code":"io_error","message":"m","more":1}}"#)
+            .contains("unknown member \"more\"")
     );
     assert!(
         decode("context-resolve", r#"{"error":{"code":"io_error"}}"#)
@@ -182,14 +152,8 @@ fn what_is_no_envelope_is_refused() {
 #[test]
 fn redact_text_in_text_out() {
     let redact = |text: &str| faultwire(&["redact"], text).fine();
-    assert_eq!(
-        redact("login failed: password=hunter2\n"),
-        "login failed: password=[redacted]\n"
-    );
-    assert_eq!(
-        redact("the author's monkey, v1.2.3"),
-        "the author's monkey, v1.2.3"
-    );
+    assert_eq!(redact("login failed: password=hunter2\n"), "login failed: password=[redacted]\n");
+    assert_eq!(redact("the author's monkey, v1.2.3"), "the author's monkey, v1.2.3");
     assert_eq!(redact(""), "");
     let own = faultwire(&["redact", "-c", HARBOUR], "moor at berth-1234").fine();
     assert_eq!(own, "moor at [redacted]");
@@ -197,10 +161,7 @@ fn redact_text_in_text_out() {
     let own = "[[redact]]\nname='badge'\nkind='credential'\nkeywords=['badge-']\npattern='badge-[0-9]+'\n";
     std::fs::write(&rules, own).unwrap();
     let rules = rules.to_str().unwrap();
-    assert_eq!(
-        faultwire(&["redact", "--rules", rules], "badge-77").fine(),
-        "[redacted]"
-    );
+    assert_eq!(faultwire(&["redact", "--rules", rules], "badge-77").fine(), "[redacted]");
     let wrong = faultwire(&["redact", "--rules", HARBOUR], "x").refused();
     assert!(wrong.contains("unknown key \"contract\""), "{wrong}");
     let binary = run(command(&["redact"]), b"a\xff\x00b password=x1").fine();

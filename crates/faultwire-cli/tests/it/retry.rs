@@ -15,35 +15,20 @@ fn retry(contract: &str, fault: &Value, options: &[&str]) -> Value {
 
 #[test]
 fn o6_stop_wait_or_back_off() {
-    let stop = retry(
-        "owlclaw",
-        &json!({"code": "auth.forbidden"}),
-        &["--read-only"],
-    );
+    let stop = retry("owlclaw", &json!({"code": "auth.forbidden"}), &["--read-only"]);
     assert_eq!(
         (&stop["retry"], &stop["delay_ms"], &stop["reason"]),
         (&json!(false), &Value::Null, &json!("never_retried"))
     );
-    let wait = retry(
-        "owlclaw",
-        &json!({"code": "governance.rate_limited", "retry_after_ms": 2000}),
-        &[],
-    );
+    let wait =
+        retry("owlclaw", &json!({"code": "governance.rate_limited", "retry_after_ms": 2000}), &[]);
     assert_eq!(
         (&wait["retry"], &wait["delay_ms"], &wait["max_delay_ms"]),
         (&json!(true), &json!(2000), &json!(2000))
     );
     assert_eq!(wait["code"], "governance.rate_limited");
-    assert_eq!(
-        wait["action"],
-        "Wait for retry_after, then send the same call again."
-    );
-    for (attempt, ceiling) in [
-        ("1", 500),
-        ("3", 2000),
-        ("7", 30_000),
-        ("4000000000", 30_000),
-    ] {
+    assert_eq!(wait["action"], "Wait for retry_after, then send the same call again.");
+    for (attempt, ceiling) in [("1", 500), ("3", 2000), ("7", 30_000), ("4000000000", 30_000)] {
         let answer = retry(
             "owlclaw",
             &json!({"code": "runtime.timeout"}),
@@ -64,14 +49,8 @@ fn a7_what_may_have_run_is_not_sent_again() {
         "budget_spent"
     );
     // The code itself says that nothing ran.
-    assert_eq!(
-        retry("workrail", &json!({"code": "TOKEN_SESSION_LOCKED"}), &[])["delay_ms"],
-        1000
-    );
-    assert_eq!(
-        retry("workrail", &json!({"code": "TIMEOUT"}), &["--read-only"])["delay_ms"],
-        0
-    );
+    assert_eq!(retry("workrail", &json!({"code": "TOKEN_SESSION_LOCKED"}), &[])["delay_ms"], 1000);
+    assert_eq!(retry("workrail", &json!({"code": "TIMEOUT"}), &["--read-only"])["delay_ms"], 0);
 }
 
 #[test]
@@ -99,11 +78,7 @@ fn every_code_gets_an_answer_on_every_surface() {
 fn an_unknown_code_goes_by_its_category() {
     let unknown = |category: &str| {
         let envelope = json!({"error": {"code": "runtime.brand_new", "message": "m", "category": category, "retryable": true, "incident_id": "i"}});
-        faultwire(
-            &["retry", "-c", "owlclaw", "--read-only"],
-            envelope.to_string(),
-        )
-        .json()
+        faultwire(&["retry", "-c", "owlclaw", "--read-only"], envelope.to_string()).json()
     };
     assert_eq!(unknown("runtime")["retry"], true);
     assert_eq!(unknown("governance")["retry"], false);
@@ -113,9 +88,5 @@ fn an_unknown_code_goes_by_its_category() {
 #[test]
 fn what_is_no_envelope_is_refused() {
     assert!(faultwire(&["retry"], "{}").refused().contains("help:"));
-    assert!(
-        faultwire(&["retry", "--attempt", "0"], "{}")
-            .refused()
-            .contains("--attempt")
-    );
+    assert!(faultwire(&["retry", "--attempt", "0"], "{}").refused().contains("--attempt"));
 }

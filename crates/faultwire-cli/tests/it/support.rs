@@ -37,11 +37,7 @@ pub fn run(mut command: Command, input: &[u8]) -> Ran {
     let input = input.to_owned();
     // The child may stop reading early: that is its own business.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().unwrap();
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     writer.join().unwrap();
     Ran {
         out: String::from_utf8(stdout).unwrap(),
@@ -66,11 +62,7 @@ impl Ran {
     /// Bad input: exit code 2, nothing on stdout, and a complaint.
     pub fn refused(self) -> String {
         assert_eq!((self.code, self.out.as_str()), (2, ""), "{}", self.err);
-        assert!(
-            !self.err.is_empty() && !self.err.contains("panicked"),
-            "{}",
-            self.err
-        );
+        assert!(!self.err.is_empty() && !self.err.contains("panicked"), "{}", self.err);
         self.err
     }
 }
@@ -79,7 +71,5 @@ impl Ran {
 pub const BUILTINS: [&str; 5] = ["kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
 /// The sixth contract's file.
-pub const HARBOUR: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../faultwire-contract/tests/data/harbour.toml"
-);
+pub const HARBOUR: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../faultwire-contract/tests/data/harbour.toml");

@@ -44,21 +44,14 @@ impl Evidence {
     /// The text that rules look at.
     pub(crate) fn words(&self) -> Cow<'_, str> {
         let head = &self.text[..self.text.floor_char_boundary(LOOKED_AT)];
-        if self.aside.is_empty() {
-            head.into()
-        } else {
-            format!("{head}\n{}", self.aside).into()
-        }
+        if self.aside.is_empty() { head.into() } else { format!("{head}\n{}", self.aside).into() }
     }
 }
 
 pub(super) fn of_error(raw: &RawValue) -> Evidence {
     let error: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
     let (text, data) = match &error {
-        Value::Object(_) => (
-            error.get("message").and_then(Value::as_str),
-            error.get("data"),
-        ),
+        Value::Object(_) => (error.get("message").and_then(Value::as_str), error.get("data")),
         Value::String(s) => (Some(s.as_str()), None),
         _ => (None, None),
     };
@@ -67,37 +60,25 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
         evidence.bodies.push(data.to_string());
         evidence.take_body(data);
     }
-    evidence.aside = data
-        .and_then(Value::as_str)
-        .map(|s| s.chars().take(512).collect())
-        .unwrap_or_default();
+    evidence.aside =
+        data.and_then(Value::as_str).map(|s| s.chars().take(512).collect()).unwrap_or_default();
     let code = error.get("code");
     evidence.rpc = code.and_then(Value::as_i64).or(evidence.rpc);
-    evidence
-        .codes
-        .extend(code.and_then(Value::as_str).map(str::to_owned));
+    evidence.codes.extend(code.and_then(Value::as_str).map(str::to_owned));
     evidence
 }
 
 pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
-    let texts: Vec<String> = result
-        .texts()
-        .map(|raw| unblock(unescape(raw.get())))
-        .collect();
+    let texts: Vec<String> = result.texts().map(|raw| unblock(unescape(raw.get()))).collect();
     let mut evidence = Evidence::new(shape, texts.join("\n"));
     evidence.texts = texts.len();
-    let structured = result
-        .structured
-        .map(RawValue::get)
-        .filter(|raw| *raw != "null");
+    let structured = result.structured.map(RawValue::get).filter(|raw| *raw != "null");
     let structured = structured.filter(|raw| !repeats(raw, &texts));
     evidence.only_text = !result.other_blocks && structured.is_none();
     let structured = structured.map(str::to_owned);
     for candidate in structured.into_iter().chain(texts) {
         let looks_like_json = candidate.trim_start().starts_with(['{', '[']);
-        let Some(body) = looks_like_json
-            .then(|| serde_json::from_str(&candidate).ok())
-            .flatten()
+        let Some(body) = looks_like_json.then(|| serde_json::from_str(&candidate).ok()).flatten()
         else {
             continue;
         };
@@ -118,9 +99,7 @@ fn unblock(text: String) -> String {
         return text;
     }
     let inner = serde_json::from_str::<[Value; 1]>(&text).ok();
-    inner
-        .and_then(|[block]| block.get("text")?.as_str().map(str::to_owned))
-        .unwrap_or(text)
+    inner.and_then(|[block]| block.get("text")?.as_str().map(str::to_owned)).unwrap_or(text)
 }
 
 /// Some SDKs repeat a text result as `{"result": text}`.
@@ -200,11 +179,7 @@ impl Evidence {
     /// The facts of the structured part, at its top or under `error`.
     fn take_body(&mut self, body: &Value) {
         let inner = body.get("error").filter(|e| e.is_object());
-        let parts = [
-            Some(body),
-            inner,
-            body.get("data").filter(|d| d.is_object()),
-        ];
+        let parts = [Some(body), inner, body.get("data").filter(|d| d.is_object())];
         for part in parts.into_iter().flatten() {
             let names = ["code", "error_code", "errorCode", "type"];
             let named = names.iter().filter_map(|k| part.get(*k)?.as_str());
@@ -238,16 +213,9 @@ fn said(body: &Value) -> Option<String> {
         Some(inner @ Value::Object(_)) => Some(inner),
         _ => None,
     };
-    let of = |part: &Value| {
-        WORDS
-            .iter()
-            .find_map(|k| part.get(*k)?.as_str().map(str::to_owned))
-    };
-    let first = || {
-        body.get("errors")?
-            .get(0)
-            .and_then(|e| e.as_str().map(str::to_owned).or_else(|| of(e)))
-    };
+    let of = |part: &Value| WORDS.iter().find_map(|k| part.get(*k)?.as_str().map(str::to_owned));
+    let first =
+        || body.get("errors")?.get(0).and_then(|e| e.as_str().map(str::to_owned).or_else(|| of(e)));
     inner.and_then(of).or_else(|| of(body)).or_else(first)
 }
 
@@ -256,9 +224,8 @@ fn status_of(part: &Value) -> Option<i64> {
         let value = part.get(*key)?;
         value.as_i64().or_else(|| value.as_str()?.parse().ok())
     };
-    let found = ["status", "statusCode", "status_code", "httpStatus", "code"]
-        .iter()
-        .find_map(number);
+    let found =
+        ["status", "statusCode", "status_code", "httpStatus", "code"].iter().find_map(number);
     found.filter(|status| (400..=599).contains(status))
 }
 
@@ -290,11 +257,7 @@ fn named_delay(text: &str) -> Option<Duration> {
     let words = &text[..text.floor_char_boundary(LOOKED_AT)];
     let found = DELAY.captures(words)?;
     let number: f64 = found["n"].parse().ok()?;
-    let seconds = match found
-        .name("unit")
-        .map_or("s", |u| u.as_str())
-        .to_ascii_lowercase()
-        .as_str()
+    let seconds = match found.name("unit").map_or("s", |u| u.as_str()).to_ascii_lowercase().as_str()
     {
         unit if unit.starts_with("ms") || unit.starts_with("mil") => number / 1000.0,
         unit if unit.starts_with('m') => number * 60.0,

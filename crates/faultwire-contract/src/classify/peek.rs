@@ -32,9 +32,7 @@ pub(super) struct Peek<'a> {
 impl<'a> Peek<'a> {
     /// The text blocks, still as JSON strings.
     pub(super) fn texts(&self) -> impl Iterator<Item = &'a RawValue> {
-        self.first_text
-            .into_iter()
-            .chain(self.more_texts.iter().copied())
+        self.first_text.into_iter().chain(self.more_texts.iter().copied())
     }
 
     /// The text, when there is just one.

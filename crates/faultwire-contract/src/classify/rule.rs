@@ -68,16 +68,11 @@ impl When {
         self.shape.is_none_or(|shape| shape == evidence.shape)
             && one_of(&self.rpc, evidence.rpc)
             && one_of(&self.status, evidence.status)
-            && self.code.as_ref().is_none_or(|c| {
-                evidence
-                    .codes
-                    .iter()
-                    .any(|code| c.is_match(code.as_bytes()))
-            })
             && self
-                .text
+                .code
                 .as_ref()
-                .is_none_or(|t| t.is_match(evidence.words().as_bytes()))
+                .is_none_or(|c| evidence.codes.iter().any(|code| c.is_match(code.as_bytes())))
+            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.words().as_bytes()))
     }
 }
 

@@ -52,11 +52,7 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
         return result.texts().next().is_none() && structured();
     };
     let raw = text.get();
-    let first = raw
-        .as_bytes()
-        .iter()
-        .skip(1)
-        .find(|b| !b.is_ascii_whitespace());
+    let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
     let hints = match first {
         Some(b'{' | b'[') => body_hints(raw),
         _ => text_hints(&raw.as_bytes()[..raw.len().min(BEGINNING)]),
@@ -115,9 +111,7 @@ fn body_hints(raw: &str) -> bool {
 pub(super) fn fails(evidence: &Evidence) -> bool {
     let signs = rule::signs();
     if let Some(body) = &evidence.body {
-        return body
-            .as_object()
-            .is_some_and(|object| signs.body_fails(object));
+        return body.as_object().is_some_and(|object| signs.body_fails(object));
     }
     evidence.only_text && evidence.texts == 1 && signs.text_fails(evidence.text.trim())
 }
@@ -138,10 +132,8 @@ impl Signs {
         if self.flags.iter().any(is_false) || body.get("isError") == Some(&Value::Bool(true)) {
             return true;
         }
-        let describes = || {
-            body.iter()
-                .all(|(key, value)| is_empty(value) || self.companions.contains(key))
-        };
+        let describes =
+            || body.iter().all(|(key, value)| is_empty(value) || self.companions.contains(key));
         (self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body))
             && describes()
     }
@@ -166,11 +158,7 @@ impl Signs {
     }
 
     fn has_bad_number(&self, body: &Map<String, Value>) -> bool {
-        let bad = |key: &String| {
-            body.get(key)
-                .and_then(Value::as_i64)
-                .is_some_and(|n| n != 0)
-        };
+        let bad = |key: &String| body.get(key).and_then(Value::as_i64).is_some_and(|n| n != 0);
         self.numbers.iter().any(bad)
     }
 }

@@ -56,10 +56,7 @@ impl Rows<'_> {
             };
             if let Some(i) = codes.iter().position(|c| c.id == code.id) {
                 let first = section.log.line(&places[i]);
-                let what = format!(
-                    "the code {:?} is there twice, first in line {first}",
-                    code.id
-                );
+                let what = format!("the code {:?} is there twice, first in line {first}", code.id);
                 section.note(what, "one code is one row: remove or rename one of them");
                 continue;
             }
@@ -109,21 +106,12 @@ impl Rows<'_> {
             Some(pattern) => format!("the contract's code_pattern is {pattern}"),
             None => "use letters, digits, and _ . - :, at most 128".to_owned(),
         };
-        section.log.note(
-            &id.at,
-            format!("the code {:?} is malformed", id.value),
-            help,
-        );
+        section.log.note(&id.at, format!("the code {:?} is malformed", id.value), help);
     }
 
     fn category(&self, section: &Section<'_>) -> Option<String> {
         let category = section.need_text("category", "name one of the contract's categories")?;
-        one_of(
-            section,
-            &category,
-            "category",
-            self.categories.iter().map(String::as_str),
-        )
+        one_of(section, &category, "category", self.categories.iter().map(String::as_str))
     }
 
     fn alert(&self, section: &Section<'_>) -> Option<String> {
@@ -135,19 +123,12 @@ impl Rows<'_> {
     /// A canonical message reaches clients as it is, so it must be fit to.
     fn check_message(&self, section: &Section<'_>, message: &Text<'_>) {
         if message.value.len() > self.text.message_bytes {
-            let what = format!(
-                "the message of {} is longer than text.message_bytes",
-                section.name
-            );
-            section
-                .log
-                .note(&message.at, what, "shorten it, or raise the bound");
+            let what = format!("the message of {} is longer than text.message_bytes", section.name);
+            section.log.note(&message.at, what, "shorten it, or raise the bound");
         }
         if self.redactor.redact(message.value) != message.value {
             let what = format!("the message of {} would be redacted", section.name);
-            section
-                .log
-                .note(&message.at, what, "leave out paths, addresses and the like");
+            section.log.note(&message.at, what, "leave out paths, addresses and the like");
         }
     }
 }
@@ -166,10 +147,7 @@ fn one_of<'k>(
         None if known.clone().next().is_none() => format!("the contract defines no {what} yet"),
         None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
     };
-    let what = format!(
-        "{} has the {what} {:?}, which is not defined",
-        section.name, word.value
-    );
+    let what = format!("{} has the {what} {:?}, which is not defined", section.name, word.value);
     section.log.note(&word.at, what, help);
     None
 }
@@ -202,10 +180,7 @@ fn classes(section: &Section<'_>) -> Vec<RetryClass> {
             ),
             Some(class) if classes.contains(&class) => section.log.note(
                 &word.at,
-                format!(
-                    "{} lists the retry class {:?} twice",
-                    section.name, word.value
-                ),
+                format!("{} lists the retry class {:?} twice", section.name, word.value),
                 "list each class once, the default first",
             ),
             Some(class) => classes.push(class),
@@ -218,17 +193,11 @@ fn after(section: &Section<'_>, retry: &[RetryClass]) -> Option<Duration> {
     let ms = section.integer("after_ms", 1..=86_400_000);
     let lists = retry.contains(&RetryClass::After);
     if lists && !section.has("after_ms") {
-        let what = format!(
-            "{} is retried after a delay and has no \"after_ms\"",
-            section.name
-        );
+        let what = format!("{} is retried after a delay and has no \"after_ms\"", section.name);
         section.note(what, "say how long to wait when the failure does not");
     }
     if !lists && section.has("after_ms") {
-        let what = format!(
-            "{} has \"after_ms\" and is not retried after a delay",
-            section.name
-        );
+        let what = format!("{} has \"after_ms\" and is not retried after a delay", section.name);
         section.note(what, "remove it, or list the retry class \"after\"");
     }
     Some(Duration::from_millis(u64::try_from(ms?).ok()?))
@@ -244,10 +213,8 @@ fn statuses(section: &Section<'_>) -> Vec<u16> {
         match u16::try_from(value) {
             Ok(status) if (400..=599).contains(&status) => statuses.push(status),
             _ => {
-                let what = format!(
-                    "{} has the status {value}, which is no 4xx or 5xx",
-                    section.name
-                );
+                let what =
+                    format!("{} has the status {value}, which is no 4xx or 5xx", section.name);
                 section.log.note(&at, what, help);
             }
         }
@@ -261,9 +228,7 @@ fn since(section: &Section<'_>) -> String {
     };
     if !is_version(since.value) {
         let what = format!("{} has \"since\" {:?}", section.name, since.value);
-        section
-            .log
-            .note(&since.at, what, "write MAJOR.MINOR.PATCH, such as 1.0.0");
+        section.log.note(&since.at, what, "write MAJOR.MINOR.PATCH, such as 1.0.0");
     }
     since.value.to_owned()
 }
@@ -273,13 +238,8 @@ fn outcome(section: &Section<'_>) -> Option<Outcome> {
     let found = Outcome::ALL.into_iter().find(|o| o.name() == word.value);
     if found.is_none() {
         let names = Outcome::ALL.map(Outcome::name).join(", ");
-        let what = format!(
-            "{} has the outcome {:?}, which there is not",
-            section.name, word.value
-        );
-        section
-            .log
-            .note(&word.at, what, format!("write one of {names}"));
+        let what = format!("{} has the outcome {:?}, which there is not", section.name, word.value);
+        section.log.note(&word.at, what, format!("write one of {names}"));
     }
     found
 }
@@ -289,10 +249,7 @@ fn retired(section: &Section<'_>) -> Option<Retired> {
     retired.allow(&["since", "successor"]);
     let since = retired.need_text("since", "name the version that retired the code")?;
     let successor = retired.need_text("successor", "name the code that took its place")?;
-    Some(Retired {
-        since: since.value.to_owned(),
-        successor: successor.value.to_owned(),
-    })
+    Some(Retired { since: since.value.to_owned(), successor: successor.value.to_owned() })
 }
 
 /// A retired code leads to one that is still answered (A3).
@@ -301,16 +258,10 @@ fn successors(root: &Section<'_>, codes: &[Code], places: &[At]) {
         let Some(retired) = &code.retired else {
             continue;
         };
-        let living = codes
-            .iter()
-            .any(|c| c.id == retired.successor && c.retired.is_none());
+        let living = codes.iter().any(|c| c.id == retired.successor && c.retired.is_none());
         if !living {
-            let what = format!(
-                "code {:?} names the successor {:?}",
-                code.id, retired.successor
-            );
-            root.log
-                .note(at, what, "name a code of this contract that is not retired");
+            let what = format!("code {:?} names the successor {:?}", code.id, retired.successor);
+            root.log.note(at, what, "name a code of this contract that is not retired");
         }
     }
 }

@@ -10,13 +10,8 @@ pub(super) fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<Condit
     let section = root.need_section("conditions", "map every condition to one of the codes")?;
     let names: Vec<&str> = Condition::ALL.iter().map(|c| c.name()).collect();
     section.allow(&names);
-    let rows: Vec<_> = Condition::ALL
-        .iter()
-        .map(|c| condition(&section, *c, known))
-        .collect();
-    rows.into_iter()
-        .collect::<Option<Vec<_>>>()
-        .map(ConditionMap::new)
+    let rows: Vec<_> = Condition::ALL.iter().map(|c| condition(&section, *c, known)).collect();
+    rows.into_iter().collect::<Option<Vec<_>>>().map(ConditionMap::new)
 }
 
 fn condition(
@@ -27,10 +22,7 @@ fn condition(
     let name = condition.name();
     if !section.has(name) {
         let what = format!("[conditions] has no {name:?}");
-        section.note(
-            what,
-            format!("name the code for this: {}", condition.meaning()),
-        );
+        section.note(what, format!("name the code for this: {}", condition.meaning()));
         return None;
     }
     match section.text_or_section(name)? {

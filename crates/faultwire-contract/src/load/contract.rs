@@ -30,12 +30,7 @@ const TABLES: &[&str] = &[
 ];
 
 pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
-    read_file(
-        file,
-        text,
-        "a contract is a TOML file; contracts/ has examples to copy",
-        read,
-    )
+    read_file(file, text, "a contract is a TOML file; contracts/ has examples to copy", read)
 }
 
 /// `None` when something was so wrong that the rest makes no sense; the log says what.
@@ -48,40 +43,20 @@ fn read(root: &Section<'_>) -> Option<Contract> {
     let redactor = redactor(root);
     let retry = policy::retry(root);
 
-    let categories = head
-        .as_ref()
-        .map(|(_, h)| h.categories.as_slice())
-        .unwrap_or_default();
+    let categories = head.as_ref().map(|(_, h)| h.categories.as_slice()).unwrap_or_default();
     let pattern = head.as_ref().and_then(|(_, h)| h.code_pattern.as_ref());
-    let rows = code::Rows {
-        categories,
-        pattern,
-        levels: &levels,
-        text: &text,
-        redactor: &redactor,
-    };
+    let rows =
+        code::Rows { categories, pattern, levels: &levels, text: &text, redactor: &redactor };
     let (codes, places) = rows.read(root);
-    let index: HashMap<String, usize> = codes
-        .iter()
-        .enumerate()
-        .map(|(i, c)| (c.id.clone(), i))
-        .collect();
-    let known = Known {
-        index: &index,
-        codes: &codes,
-    };
+    let index: HashMap<String, usize> =
+        codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
+    let known = Known { index: &index, codes: &codes };
 
     let conditions = conditions(root, &known);
     let rules = rule::contract_rules(root, &known);
-    let profiles = head
-        .as_ref()
-        .map(|(_, h)| h.profiles.clone())
-        .unwrap_or_default();
+    let profiles = head.as_ref().map(|(_, h)| h.profiles.clone()).unwrap_or_default();
     let defaults = surface::defaults(root);
-    let surfaces = surface::Reader {
-        profiles: &profiles,
-        defaults: &defaults,
-    };
+    let surfaces = surface::Reader { profiles: &profiles, defaults: &defaults };
     let (mcp, http, success) = surfaces.read(root);
     surface::check_facts(root, [mcp.as_ref(), http.as_ref()], &codes, &places, &retry);
     let releases = releases(root, &known);
@@ -134,11 +109,7 @@ impl Known<'_> {
         let i = self.registered(section, id, whose)?;
         if let Some(retired) = &self.codes[i].retired {
             let what = format!("{whose} names {:?}, which is retired", id.value);
-            section.log.note(
-                &id.at,
-                what,
-                format!("use its successor {:?}", retired.successor),
-            );
+            section.log.note(&id.at, what, format!("use its successor {:?}", retired.successor));
         }
         Some(i)
     }
@@ -150,10 +121,7 @@ impl Known<'_> {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => "name a code that has a [[code]] row".to_owned(),
             };
-            let what = format!(
-                "{whose} names {:?}, which is no code of this contract",
-                id.value
-            );
+            let what = format!("{whose} names {:?}, which is no code of this contract", id.value);
             section.log.note(&id.at, what, help);
             return None;
         };
@@ -166,11 +134,7 @@ pub(super) fn owned(texts: &[Text<'_>]) -> Vec<String> {
 }
 
 fn redactor(root: &Section<'_>) -> Redactor {
-    let own: Vec<_> = root
-        .list("redact")
-        .iter()
-        .filter_map(crate::redact::rule::read)
-        .collect();
+    let own: Vec<_> = root.list("redact").iter().filter_map(crate::redact::rule::read).collect();
     Redactor::with(own)
 }
 
@@ -205,18 +169,13 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
             Ok(report) => report,
             Err(e) => {
                 let what = format!("the fault of {} cannot be read: {e}", section.name);
-                section
-                    .log
-                    .note(&fault.at, what, "write it as `faultwire render` reads it");
+                section.log.note(&fault.at, what, "write it as `faultwire render` reads it");
                 return None;
             }
         };
         known.registered(
             &section,
-            &Text {
-                value: &report.code,
-                at: fault.at.clone(),
-            },
+            &Text { value: &report.code, at: fault.at.clone() },
             "the fault",
         )?;
         let profile = surface::profile(&section, profiles)?;
@@ -225,19 +184,11 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
             .filter_map(|s| Some((s, section.text(s.name())?.value.trim().to_owned())))
             .collect();
         if expect.is_empty() {
-            section.note(
-                "[[test]] expects nothing",
-                "give the envelope as \"mcp\", \"http\" or both",
-            );
+            section
+                .note("[[test]] expects nothing", "give the envelope as \"mcp\", \"http\" or both");
         }
         let line = section.log.line(&section.at);
-        Some(Example {
-            fault: fault.value.to_owned(),
-            code: report.code,
-            profile,
-            expect,
-            line,
-        })
+        Some(Example { fault: fault.value.to_owned(), code: report.code, profile, expect, line })
     };
     root.list("test").into_iter().filter_map(read).collect()
 }

@@ -56,9 +56,7 @@ impl Head {
             requires: requires(section),
             categories,
             profiles: profiles(section),
-            code_pattern: section
-                .text("code_pattern")
-                .and_then(|p| rule::regex(section.log, &p)),
+            code_pattern: section.text("code_pattern").and_then(|p| rule::regex(section.log, &p)),
         }
     }
 }
@@ -73,25 +71,17 @@ pub(super) fn well_formed(
     if check(text.value) {
         return Some(text.value.to_owned());
     }
-    section.log.note(
-        &text.at,
-        format!("{:?} is malformed", text.value),
-        format!("write {shape}"),
-    );
+    section.log.note(&text.at, format!("{:?} is malformed", text.value), format!("write {shape}"));
     None
 }
 
 fn is_name(name: &str) -> bool {
-    name.bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 pub(super) fn is_version(version: &str) -> bool {
     let parts: Vec<&str> = version.split('.').collect();
-    parts.len() == 3
-        && parts
-            .iter()
-            .all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
+    parts.len() == 3 && parts.iter().all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
 }
 
 fn requires(section: &Section<'_>) -> Requires {
@@ -117,11 +107,7 @@ fn profiles(section: &Section<'_>) -> Vec<String> {
     for (i, profile) in list.iter().enumerate() {
         if list[..i].iter().any(|p| p.value == profile.value) {
             let what = format!("the profile {:?} is listed twice", profile.value);
-            section.log.note(
-                &profile.at,
-                what,
-                "list each profile once, the default first",
-            );
+            section.log.note(&profile.at, what, "list each profile once, the default first");
         }
     }
     owned(&list)

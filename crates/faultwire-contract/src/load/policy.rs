@@ -48,12 +48,7 @@ pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     for (key, bound) in bounds {
         set(&section, key, 64..=1_048_576, bound);
     }
-    set(
-        &section,
-        "envelope_bytes",
-        1024..=4_194_304,
-        &mut policy.envelope_bytes,
-    );
+    set(&section, "envelope_bytes", 1024..=4_194_304, &mut policy.envelope_bytes);
     set(&section, "details_depth", 1..=64, &mut policy.details_depth);
     if let Some(invalid) = section.section("invalid_details") {
         invalid.allow(&["message", "original_key", "errors_key"]);
@@ -86,10 +81,7 @@ fn canonical(section: &Section<'_>) -> bool {
 }
 
 fn set(section: &Section<'_>, key: &str, range: std::ops::RangeInclusive<i64>, bound: &mut usize) {
-    if let Some(value) = section
-        .integer(key, range)
-        .and_then(|v| usize::try_from(v).ok())
-    {
+    if let Some(value) = section.integer(key, range).and_then(|v| usize::try_from(v).ok()) {
         *bound = value;
     }
 }
@@ -103,32 +95,20 @@ pub(super) struct Retry {
 
 pub(super) fn retry(root: &Section<'_>) -> Retry {
     let mut kinds = [const { None }; RetryClass::ALL.len()];
-    let mut backoff = Backoff {
-        base: Duration::from_millis(500),
-        cap: Duration::from_secs(30),
-    };
+    let mut backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(30) };
     let Some(section) = root.section("retry") else {
         let policy = RetryPolicy::new(kinds, backoff);
-        return Retry {
-            policy,
-            named: Vec::new(),
-            at: root.at.clone(),
-        };
+        return Retry { policy, named: Vec::new(), at: root.at.clone() };
     };
     section.allow(&["kinds", "base_ms", "cap_ms"]);
     let delay = |key| {
-        let ms = section
-            .integer(key, 1..=86_400_000)
-            .and_then(|v| u64::try_from(v).ok());
+        let ms = section.integer(key, 1..=86_400_000).and_then(|v| u64::try_from(v).ok());
         ms.map(Duration::from_millis)
     };
     backoff.base = delay("base_ms").unwrap_or(backoff.base);
     backoff.cap = delay("cap_ms").unwrap_or(backoff.cap);
     if backoff.cap < backoff.base {
-        section.note(
-            "\"cap_ms\" of [retry] is below \"base_ms\"",
-            "the cap is the longest delay",
-        );
+        section.note("\"cap_ms\" of [retry] is below \"base_ms\"", "the cap is the longest delay");
     }
     let mut named = Vec::new();
     if let Some(words) = section.section("kinds") {
@@ -140,28 +120,20 @@ pub(super) fn retry(root: &Section<'_>) -> Retry {
             }
         }
     }
-    Retry {
-        policy: RetryPolicy::new(kinds, backoff),
-        named,
-        at: section.at.clone(),
-    }
+    Retry { policy: RetryPolicy::new(kinds, backoff), named, at: section.at.clone() }
 }
 
 pub(super) fn levels(root: &Section<'_>) -> Vec<Level> {
-    let Some(section) = root.need_section(
-        "alert",
-        "define the levels, such as [alert.critical] page = \"every\"",
-    ) else {
+    let Some(section) =
+        root.need_section("alert", "define the levels, such as [alert.critical] page = \"every\"")
+    else {
         return Vec::new();
     };
     let names: Vec<String> = section.keys().map(|k| k.value.to_owned()).collect();
     let read = |name: String| {
         let level = section.section(&name)?;
         level.allow(&["page", "more_than", "within_s"]);
-        Some(Level {
-            paging: paging(&level)?,
-            name,
-        })
+        Some(Level { paging: paging(&level)?, name })
     };
     names.into_iter().filter_map(read).collect()
 }
@@ -177,24 +149,15 @@ fn paging(level: &Section<'_>) -> Option<Paging> {
             "every" => Some(Paging::Every),
             "never" => Some(Paging::Never),
             other => {
-                level.log.note(
-                    &word.at,
-                    format!("\"page\" of {} is {other:?}", level.name),
-                    help,
-                );
+                level.log.note(&word.at, format!("\"page\" of {} is {other:?}", level.name), help);
                 None
             }
         };
     }
-    let (more_than, within) = (
-        level.integer("more_than", 0..=1000),
-        level.integer("within_s", 1..=604_800),
-    );
+    let (more_than, within) =
+        (level.integer("more_than", 0..=1000), level.integer("within_s", 1..=604_800));
     if !(level.has("more_than") && level.has("within_s")) {
-        level.note(
-            format!("{} has a number or a window, and not both", level.name),
-            help,
-        );
+        level.note(format!("{} has a number or a window, and not both", level.name), help);
     }
     Some(Paging::MoreThan {
         events: usize::try_from(more_than?).ok()?,
@@ -205,13 +168,8 @@ fn paging(level: &Section<'_>) -> Option<Paging> {
 pub(super) fn stack(root: &Section<'_>) -> Option<Switch> {
     let section = root.section("stack")?;
     section.allow(&["variable", "value"]);
-    let variable = section.need_text(
-        "variable",
-        "name the environment variable that shows stacks",
-    )?;
+    let variable =
+        section.need_text("variable", "name the environment variable that shows stacks")?;
     let value = section.need_text("value", "give the value it must have")?;
-    Some(Switch {
-        variable: variable.value.to_owned(),
-        value: value.value.to_owned(),
-    })
+    Some(Switch { variable: variable.value.to_owned(), value: value.value.to_owned() })
 }

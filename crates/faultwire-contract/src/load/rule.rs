@@ -22,11 +22,7 @@ pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule>
             || format!("rule at line {}", section.log.line(&section.at)),
             |t| t.value.to_owned(),
         );
-        Some(Rule {
-            name,
-            when: when?,
-            then: Then::Code(code),
-        })
+        Some(Rule { name, when: when?, then: Then::Code(code) })
     };
     root.list("rule").into_iter().filter_map(read).collect()
 }
@@ -35,11 +31,7 @@ pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule>
 pub(crate) fn shared_rules(file: &str, text: &str) -> Result<(Vec<Rule>, Signs), Mistakes> {
     read_file(file, text, "mend the file", |root| {
         root.allow(&["rule", "soft"]);
-        let rules = root
-            .list("rule")
-            .into_iter()
-            .filter_map(|s| shared_rule(&s))
-            .collect();
+        let rules = root.list("rule").into_iter().filter_map(|s| shared_rule(&s)).collect();
         let soft = root.need_section("soft", "say how a soft failure is told")?;
         Some((rules, signs(&soft)?))
     })
@@ -59,14 +51,8 @@ fn signs(section: &Section<'_>) -> Option<Signs> {
     let words = |key| section.texts(key).map(|list| owned(&list));
     let patterns = section.texts("text")?;
     Some(Signs {
-        text: patterns
-            .iter()
-            .filter_map(|p| regex(section.log, p))
-            .collect(),
-        continuation: regex(
-            section.log,
-            &section.need_text("continuation", "give a pattern")?,
-        )?,
+        text: patterns.iter().filter_map(|p| regex(section.log, p)).collect(),
+        continuation: regex(section.log, &section.need_text("continuation", "give a pattern")?)?,
         flags: words("flags")?,
         errors: words("errors")?,
         states: words("states")?,
@@ -83,32 +69,17 @@ fn shared_rule(section: &Section<'_>) -> Option<Rule> {
     let word = section.need_text("condition", "name the condition that the rule leads to")?;
     let Ok(condition) = word.value.parse::<Condition>() else {
         let near = nearest(word.value, Condition::ALL.iter().map(|c| c.name()));
-        let help = near.map_or("see the list of conditions".to_owned(), |n| {
-            format!("did you mean {n:?}?")
-        });
-        section.log.note(
-            &word.at,
-            format!("there is no condition {:?}", word.value),
-            help,
-        );
+        let help = near
+            .map_or("see the list of conditions".to_owned(), |n| format!("did you mean {n:?}?"));
+        section.log.note(&word.at, format!("there is no condition {:?}", word.value), help);
         return None;
     };
-    let aspect = section
-        .text("aspect")
-        .and_then(|word| aspect(section, condition, &word));
-    Some(Rule {
-        name: name.value.to_owned(),
-        when,
-        then: Then::Condition(condition, aspect),
-    })
+    let aspect = section.text("aspect").and_then(|word| aspect(section, condition, &word));
+    Some(Rule { name: name.value.to_owned(), when, then: Then::Condition(condition, aspect) })
 }
 
 fn aspect(section: &Section<'_>, condition: Condition, word: &Text<'_>) -> Option<Aspect> {
-    let found = condition
-        .aspects()
-        .iter()
-        .copied()
-        .find(|a| a.name() == word.value);
+    let found = condition.aspects().iter().copied().find(|a| a.name() == word.value);
     if found.is_none() {
         let what = format!("{condition} has no aspect {:?}", word.value);
         section.log.note(&word.at, what, "see the list of aspects");
@@ -117,10 +88,8 @@ fn aspect(section: &Section<'_>, condition: Condition, word: &Text<'_>) -> Optio
 }
 
 fn when(section: &Section<'_>) -> Option<When> {
-    let when = section.need_section(
-        "when",
-        "say what the rule matches, such as when = { text = \"…\" }",
-    )?;
+    let when = section
+        .need_section("when", "say what the rule matches, such as when = { text = \"…\" }")?;
     when.allow(WHEN);
     if WHEN.iter().all(|key| !when.has(key)) {
         when.note(
@@ -134,18 +103,8 @@ fn when(section: &Section<'_>) -> Option<When> {
         shape: shape(&when),
         text: pattern("text"),
         code: pattern("code"),
-        rpc: when
-            .integers("rpc")
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(i, _)| i)
-            .collect(),
-        status: when
-            .integers("status")
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(i, _)| i)
-            .collect(),
+        rpc: when.integers("rpc").unwrap_or_default().into_iter().map(|(i, _)| i).collect(),
+        status: when.integers("status").unwrap_or_default().into_iter().map(|(i, _)| i).collect(),
     })
 }
 
@@ -155,8 +114,7 @@ fn shape(when: &Section<'_>) -> Option<Shape> {
     if found.is_none() {
         let names = Shape::ALL.map(Shape::name).join(", ");
         let what = format!("there is no shape {:?}", word.value);
-        when.log
-            .note(&word.at, what, format!("write one of {names}"));
+        when.log.note(&word.at, what, format!("write one of {names}"));
     }
     found
 }
@@ -164,24 +122,13 @@ fn shape(when: &Section<'_>) -> Option<Shape> {
 /// Compiles a pattern of the file; a mistake when it cannot be. Patterns see bytes: that compiles
 /// many times faster, and a contract is loaded at every start.
 pub(super) fn regex(log: &Log<'_>, pattern: &Text<'_>) -> Option<Regex> {
-    let compiled = RegexBuilder::new(pattern.value)
-        .unicode(false)
-        .size_limit(1 << 20)
-        .build();
+    let compiled = RegexBuilder::new(pattern.value).unicode(false).size_limit(1 << 20).build();
     compiled
         .map_err(|e| {
             let reason = e.to_string();
-            let last = reason
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
+            let last = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let what = format!("the pattern {:?} does not compile: {last}", pattern.value);
-            log.note(
-                &pattern.at,
-                what,
-                "write it in the syntax of Rust's regex crate",
-            );
+            log.note(&pattern.at, what, "write it in the syntax of Rust's regex crate");
         })
         .ok()
 }

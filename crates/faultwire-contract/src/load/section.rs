@@ -48,11 +48,7 @@ pub(crate) struct Text<'a> {
 
 impl<'a> Log<'a> {
     fn new(file: &'a str, text: &'a str) -> Self {
-        Self {
-            file,
-            text,
-            found: RefCell::default(),
-        }
+        Self { file, text, found: RefCell::default() }
     }
 
     /// The line of a place, from 1.
@@ -99,12 +95,7 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn root(log: &'a Log<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
-        Self {
-            log,
-            name: ROOT.to_owned(),
-            at: 0..0,
-            table: table.get_ref(),
-        }
+        Self { log, name: ROOT.to_owned(), at: 0..0, table: table.get_ref() }
     }
 
     /// Refuses every key that is not in the list.
@@ -118,19 +109,12 @@ impl<'a> Section<'a> {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("the keys here are {}", known.join(", ")),
             };
-            self.log.note(
-                &key.span(),
-                format!("unknown key {word:?} in {}", self.name),
-                help,
-            );
+            self.log.note(&key.span(), format!("unknown key {word:?} in {}", self.name), help);
         }
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = Text<'a>> {
-        self.table.keys().map(|k| Text {
-            value: k.get_ref(),
-            at: k.span(),
-        })
+        self.table.keys().map(|k| Text { value: k.get_ref(), at: k.span() })
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -146,8 +130,7 @@ impl<'a> Section<'a> {
         let found = self.need(key, help)?;
         let text = self.expect_text(key, found)?;
         if text.value.trim().is_empty() {
-            self.log
-                .note(&text.at, format!("{key:?} of {} is empty", self.name), help);
+            self.log.note(&text.at, format!("{key:?} of {} is empty", self.name), help);
             return None;
         }
         Some(text)
@@ -167,9 +150,7 @@ impl<'a> Section<'a> {
             );
             return None;
         }
-        list.iter()
-            .map(|item| self.expect_text(key, item))
-            .collect()
+        list.iter().map(|item| self.expect_text(key, item)).collect()
     }
 
     /// An integer or a list of integers, each with its place.
@@ -210,12 +191,7 @@ impl<'a> Section<'a> {
             self.wrong_type(key, value, "a table");
             return None;
         };
-        Some(Section {
-            log: self.log,
-            name: self.path_of(key),
-            at: k.span(),
-            table,
-        })
+        Some(Section { log: self.log, name: self.path_of(key), at: k.span(), table })
     }
 
     pub(crate) fn need_section(&self, key: &str, help: &str) -> Option<Section<'a>> {
@@ -284,10 +260,7 @@ impl<'a> Section<'a> {
 
     fn expect_text(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<Text<'a>> {
         if let DeValue::String(s) = value.get_ref() {
-            return Some(Text {
-                value: s,
-                at: value.span(),
-            });
+            return Some(Text { value: s, at: value.span() });
         }
         self.wrong_type(key, value, "a string");
         None
@@ -307,20 +280,13 @@ impl<'a> Section<'a> {
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'a>>, wanted: &str) {
         self.log.note(
             &value.span(),
-            format!(
-                "{key:?} of {} is {}",
-                self.name,
-                article(value.get_ref().type_str())
-            ),
+            format!("{key:?} of {} is {}", self.name, article(value.get_ref().type_str())),
             format!("write {wanted}"),
         );
     }
 
     fn path_of(&self, key: &str) -> String {
-        let inner = self
-            .name
-            .strip_prefix('[')
-            .and_then(|n| n.strip_suffix(']'));
+        let inner = self.name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
         match inner.filter(|inner| !inner.starts_with('[')) {
             Some(inner) => format!("[{inner}.{key}]"),
             None if self.name == ROOT => format!("[{key}]"),

@@ -15,17 +15,10 @@ pub(super) fn defaults(root: &Section<'_>) -> Defaults {
     let Some(section) = root.section("defaults") else {
         return defaults;
     };
-    let known: Vec<&str> = Slot::ALL
-        .iter()
-        .filter(|s| !s.is_always())
-        .map(|s| s.name())
-        .collect();
+    let known: Vec<&str> = Slot::ALL.iter().filter(|s| !s.is_always()).map(|s| s.name()).collect();
     section.allow(&known);
     for slot in Slot::ALL {
-        if let Some(value) = section
-            .has(slot.name())
-            .then(|| section.scalar(slot.name()))
-            .flatten()
+        if let Some(value) = section.has(slot.name()).then(|| section.scalar(slot.name())).flatten()
         {
             defaults.insert(slot.name(), value);
         }
@@ -38,11 +31,7 @@ pub(super) struct Reader<'a> {
     pub defaults: &'a Defaults,
 }
 
-type Surfaces = (
-    Option<SurfaceSpec>,
-    Option<SurfaceSpec>,
-    Option<Vec<Template>>,
-);
+type Surfaces = (Option<SurfaceSpec>, Option<SurfaceSpec>, Option<Vec<Template>>);
 
 impl Reader<'_> {
     pub(super) fn read(&self, root: &Section<'_>) -> Surfaces {
@@ -55,9 +44,7 @@ impl Reader<'_> {
             return (None, None, success);
         };
         section.allow(&["mcp", "http"]);
-        let mcp = section
-            .need_section("mcp", help)
-            .and_then(|s| self.surface(&s));
+        let mcp = section.need_section("mcp", help).and_then(|s| self.surface(&s));
         let http = section.section("http").and_then(|s| self.surface(&s));
         (mcp, http, success)
     }
@@ -111,11 +98,7 @@ impl Reader<'_> {
         };
         for slot in must_use.iter().filter(|slot| !template.uses(**slot)) {
             let what = format!("the template has no \"${}\"", slot.name());
-            section.log.note(
-                &text.at,
-                what,
-                "without it the envelope cannot be read back",
-            );
+            section.log.note(&text.at, what, "without it the envelope cannot be read back");
         }
         Some(template)
     }
@@ -132,11 +115,7 @@ pub(super) fn profile(section: &Section<'_>, profiles: &[String]) -> Option<Prof
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("there are {}", profiles.join(", ")),
         };
-        section.log.note(
-            &word.at,
-            format!("there is no profile {:?}", word.value),
-            help,
-        );
+        section.log.note(&word.at, format!("there is no profile {:?}", word.value), help);
     }
     found
 }
@@ -151,17 +130,10 @@ pub(super) fn check_facts(
 ) {
     let templates = || specs.into_iter().flatten().flat_map(|spec| &spec.templates);
     if templates().any(|t| t.uses(Slot::ProblemType)) {
-        for (code, at) in codes
-            .iter()
-            .zip(places)
-            .filter(|(c, _)| c.problem_type.is_none())
-        {
-            let what = format!(
-                "code {:?} has no \"type\", and a template shows \"$type\"",
-                code.id
-            );
-            root.log
-                .note(at, what, "give the URI of the problem type (RFC 9457)");
+        for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.problem_type.is_none()) {
+            let what =
+                format!("code {:?} has no \"type\", and a template shows \"$type\"", code.id);
+            root.log.note(at, what, "give the URI of the problem type (RFC 9457)");
         }
     }
     if !templates().all(|t| t.uses(Slot::RetryKind)) {
@@ -179,19 +151,13 @@ pub(super) fn check_facts(
     }
     if templates().any(|t| t.uses(Slot::RetryKind)) {
         let listed = |class| codes.iter().any(|c| c.retry.contains(&class));
-        for class in RetryClass::ALL
-            .into_iter()
-            .filter(|c| listed(*c) && !retry.named.contains(c))
+        for class in RetryClass::ALL.into_iter().filter(|c| listed(*c) && !retry.named.contains(c))
         {
             let what = format!(
                 "a template shows \"$retry.kind\", and [retry.kinds] has no {:?}",
                 class.name()
             );
-            root.log.note(
-                &retry.at,
-                what,
-                "give the contract's own word for that class",
-            );
+            root.log.note(&retry.at, what, "give the contract's own word for that class");
         }
     }
 }

@@ -58,16 +58,32 @@ pub struct RedactRule {
     keep: Option<Lazy>,
 }
 
+/// A longer match is taken out whole: telling its secret from what stands before costs more time
+/// than it is worth.
+const LONGEST_SPLIT: usize = 2048;
+
 #[derive(Clone, Debug)]
 struct Lazy {
     source: Arc<str>,
-    compiled: Arc<OnceLock<Regex>>,
+    compiled: Arc<OnceLock<Pattern>>,
+}
+
+/// A pattern and its groups named `secret…`.
+#[derive(Debug)]
+struct Pattern {
+    regex: Regex,
+    secrets: Vec<usize>,
 }
 
 impl Lazy {
-    fn get(&self) -> &Regex {
+    fn get(&self) -> &Pattern {
         self.compiled.get_or_init(|| match build(&self.source) {
-            Ok(regex) => regex,
+            Ok(regex) => {
+                let named = regex.capture_names().enumerate();
+                let secret =
+                    |(i, name): (usize, Option<&str>)| name?.starts_with("secret").then_some(i);
+                Pattern { secrets: named.filter_map(secret).collect(), regex }
+            }
             // A contract's patterns are compiled when it is loaded, the shared ones by a test.
             Err(e) => panic!("a checked pattern does not compile: {e}"),
         })
@@ -96,27 +112,47 @@ impl RedactRule {
     }
 
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
-    pub(super) fn find<'f>(&'f self, text: &str, findings: &mut Vec<(usize, usize, &'f str)>) {
-        let placeholder = self.kind.placeholder();
-        let pattern = self.pattern.get();
-        for captures in pattern.captures_iter(text.as_bytes()) {
-            let mut groups = pattern
-                .capture_names()
-                .flatten()
-                .filter(|n| n.starts_with("secret"));
-            let named = groups.find_map(|name| captures.name(name));
-            let Some(found) = named.or_else(|| captures.get(0)) else {
-                continue;
+    /// `view` has the length of `text`, byte for byte. After a match the search begins anew, as
+    /// it will when the match has become a placeholder.
+    pub(super) fn find<'f>(
+        &'f self,
+        text: &str,
+        view: &[u8],
+        findings: &mut Vec<(usize, usize, &'f str)>,
+    ) {
+        let Pattern { regex, secrets } = self.pattern.get();
+        let mut from = 0;
+        while let Some(whole) = regex.find(&view[from..]) {
+            let start = from + whole.start();
+            let end = from + whole.end();
+            let found = match &secrets[..] {
+                [] => (start, end),
+                _ if whole.len() > LONGEST_SPLIT => (start, end),
+                groups => {
+                    let captures = regex.captures(&view[start..end]);
+                    let secret = captures.and_then(|c| groups.iter().find_map(|g| c.get(*g)));
+                    secret.map_or((start, end), |m| (start + m.start(), start + m.end()))
+                }
             };
-            let (from, to) = (floor(text, found.start()), ceil(text, found.end()));
-            let slice = &text[from..to];
-            let kept = self
-                .keep
-                .as_ref()
-                .is_some_and(|k| k.get().is_match(slice.as_bytes()));
-            if !kept && !slice.is_empty() && !slice.contains("[redacted") {
-                findings.push((from, to, placeholder));
+            self.take(text, found, findings);
+            from = end.max(start + 1);
+            if from >= view.len() {
+                break;
             }
+        }
+    }
+
+    fn take<'f>(
+        &'f self,
+        text: &str,
+        (start, end): (usize, usize),
+        findings: &mut Vec<(usize, usize, &'f str)>,
+    ) {
+        let (start, end) = (floor(text, start), ceil(text, end));
+        let found = &text[start..end];
+        let kept = self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(found.as_bytes()));
+        if !kept && !found.is_empty() && !found.contains("[redacted") {
+            findings.push((start, end, self.kind.placeholder()));
         }
     }
 }
@@ -131,11 +167,7 @@ fn ceil(text: &str, i: usize) -> usize {
 }
 
 fn build(source: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(source)
-        .unicode(false)
-        .multi_line(true)
-        .size_limit(1 << 20)
-        .build()
+    RegexBuilder::new(source).unicode(false).multi_line(true).size_limit(1 << 20).build()
 }
 
 /// A file of nothing but `[[redact]]` tables. Its patterns are compiled when first needed.
@@ -171,17 +203,9 @@ fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
         return Some(());
     };
     let failed = failed.to_string();
-    let last = failed
-        .lines()
-        .last()
-        .unwrap_or_default()
-        .trim_start_matches("error: ");
+    let last = failed.lines().last().unwrap_or_default().trim_start_matches("error: ");
     let what = format!("the pattern {:?} does not compile: {last}", pattern.value);
-    section.log.note(
-        &pattern.at,
-        what,
-        "write it in the syntax of Rust's regex crate, for bytes",
-    );
+    section.log.note(&pattern.at, what, "write it in the syntax of Rust's regex crate, for bytes");
     None
 }
 
@@ -195,10 +219,7 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
         section.note(format!("{} has no \"keywords\"", section.name), help);
         return None;
     };
-    let lazy = |text: Text<'_>| Lazy {
-        source: text.value.into(),
-        compiled: Arc::default(),
-    };
+    let lazy = |text: Text<'_>| Lazy { source: text.value.into(), compiled: Arc::default() };
     Some(RedactRule {
         name: name.value.into(),
         kind: kind(section)?,
@@ -214,9 +235,7 @@ fn kind(section: &Section<'_>) -> Option<RuleKind> {
     let found = RuleKind::ALL.into_iter().find(|k| k.name() == word.value);
     if found.is_none() {
         let what = format!("there is no kind of redaction {:?}", word.value);
-        section
-            .log
-            .note(&word.at, what, format!("write one of {names}"));
+        section.log.note(&word.at, what, format!("write one of {names}"));
     }
     found
 }

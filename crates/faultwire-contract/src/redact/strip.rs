@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text without anything that a person would not see. Line feed and tab stay, a carriage
-/// return before a line feed goes.
+/// The text without anything that a person would not see. Line feed and tab stay; what else ends
+/// a line becomes a line feed.
 ///
 /// ```
 /// use faultwire_contract::strip;
@@ -17,18 +17,20 @@ pub fn strip(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     // A zero-width character inside an escape must not keep it from being seen as one.
-    let joined: String = text
-        .chars()
-        .filter(|c| !is_invisible(*c) || steers(*c))
-        .collect();
+    let text = text.replace("\r\n", "\n").replace(ends_line, "\n");
+    let joined: String = text.chars().filter(|c| !is_invisible(*c) || steers(*c)).collect();
     let mut out = String::with_capacity(joined.len());
     let mut rest = joined.as_str();
+    // Where no terminator is left, none is looked for: the time stays linear.
+    let tail = joined.rfind(ends_string).map_or(usize::MAX, |last| joined.len() - last);
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         match c {
-            '\u{1b}' => rest = after_escape(rest),
+            '\u{1b}' => rest = after_escape(rest, tail),
             '\u{9b}' => rest = after_control_sequence(rest),
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => rest = after_string(rest),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
+                rest = after_string(rest, tail);
+            }
             c if is_invisible(c) => {}
             c => out.push(c),
         }
@@ -36,12 +38,17 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+fn ends_line(c: char) -> bool {
+    matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn ends_string(c: char) -> bool {
+    matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}')
+}
+
 /// What begins or ends an escape.
 fn steers(c: char) -> bool {
-    matches!(
-        c,
-        '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}'
-    )
+    matches!(c, '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}')
 }
 
 fn is_invisible(c: char) -> bool {
@@ -69,10 +76,10 @@ const HIDDEN: [(char, char); 15] = [
 ];
 
 /// What follows ESC: a control sequence, a string, or a short escape.
-fn after_escape(rest: &str) -> &str {
+fn after_escape(rest: &str, tail: usize) -> &str {
     match rest.chars().next() {
         Some('[') => after_control_sequence(&rest[1..]),
-        Some(']' | 'P' | 'X' | '^' | '_') => after_string(&rest[1..]),
+        Some(']' | 'P' | 'X' | '^' | '_') => after_string(&rest[1..], tail),
         Some(' '..='/') => {
             let end = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
             skip_one(end, |c| matches!(c, '0'..='~'))
@@ -87,10 +94,11 @@ fn after_control_sequence(rest: &str) -> &str {
 }
 
 /// A string ends with BEL or ST. One that never ends is not swallowed: only its introducer goes.
-fn after_string(rest: &str) -> &str {
-    let end = rest
-        .char_indices()
-        .find(|(_, c)| matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}'));
+fn after_string(rest: &str, tail: usize) -> &str {
+    if rest.len() < tail {
+        return rest;
+    }
+    let end = rest.char_indices().find(|(_, c)| matches!(c, '\u{7}' | '\u{1b}' | '\u{9c}'));
     match end {
         Some((i, '\u{1b}')) => skip_one(&rest[i + 1..], |c| c == '\\'),
         Some((i, c)) => &rest[i + c.len_utf8()..],

@@ -31,11 +31,7 @@ impl Template {
     pub(crate) fn read<'de>(&self, json: &'de [u8]) -> Result<Reading<'de>, serde_json::Error> {
         let mut reading = Reading::default();
         let mut deserializer = serde_json::Deserializer::from_slice(json);
-        Seed {
-            node: &self.root,
-            reading: &mut reading,
-        }
-        .deserialize(&mut deserializer)?;
+        Seed { node: &self.root, reading: &mut reading }.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(reading)
     }
@@ -53,14 +49,12 @@ impl<'de> DeserializeSeed<'de> for Seed<'_, '_, 'de> {
         match self.node {
             Node::Literal(wanted) => literal(wanted, deserializer),
             Node::Slot(slot) => self.reading.take(*slot, deserializer),
-            Node::Object(members) => deserializer.deserialize_map(ObjectVisitor {
-                members,
-                reading: self.reading,
-            }),
-            Node::List(items) => deserializer.deserialize_seq(ListVisitor {
-                items,
-                reading: self.reading,
-            }),
+            Node::Object(members) => {
+                deserializer.deserialize_map(ObjectVisitor { members, reading: self.reading })
+            }
+            Node::List(items) => {
+                deserializer.deserialize_seq(ListVisitor { items, reading: self.reading })
+            }
         }
     }
 }
@@ -88,23 +82,14 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = 0u64;
         let mut expected = 0;
-        while let Some(i) = map.next_key_seed(Key {
-            members: self.members,
-            expected,
-        })? {
+        while let Some(i) = map.next_key_seed(Key { members: self.members, expected })? {
             if seen & (1 << i) != 0 {
-                return Err(A::Error::custom(format_args!(
-                    "{:?} twice",
-                    self.members[i].key
-                )));
+                return Err(A::Error::custom(format_args!("{:?} twice", self.members[i].key)));
             }
             seen |= 1 << i;
             expected = i + 1;
             let node = &self.members[i].node;
-            map.next_value_seed(Seed {
-                node,
-                reading: &mut *self.reading,
-            })?;
+            map.next_value_seed(Seed { node, reading: &mut *self.reading })?;
         }
         let missing = |(i, m): &(usize, &Member)| !m.optional && seen & (1 << i) == 0;
         match self.members.iter().enumerate().find(missing) {
@@ -137,11 +122,7 @@ impl Visitor<'_> for Key<'_> {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<usize, E> {
-        if self
-            .members
-            .get(self.expected)
-            .is_some_and(|m| m.key == key)
-        {
+        if self.members.get(self.expected).is_some_and(|m| m.key == key) {
             return Ok(self.expected);
         }
         self.members
@@ -165,12 +146,8 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         for (i, node) in self.items.iter().enumerate() {
-            let seed = Seed {
-                node,
-                reading: &mut *self.reading,
-            };
-            seq.next_element_seed(seed)?
-                .ok_or_else(|| A::Error::invalid_length(i, &"more"))?;
+            let seed = Seed { node, reading: &mut *self.reading };
+            seq.next_element_seed(seed)?.ok_or_else(|| A::Error::invalid_length(i, &"more"))?;
         }
         match seq.next_element::<serde::de::IgnoredAny>()? {
             Some(_) => Err(A::Error::custom("the list is too long")),

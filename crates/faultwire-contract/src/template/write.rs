@@ -76,10 +76,7 @@ fn comma(out: &mut Vec<u8>) {
 }
 
 pub(super) fn flatten(root: &Node, defaults: &Defaults) -> Vec<Op> {
-    let mut flat = Flat {
-        program: Vec::new(),
-        defaults,
-    };
+    let mut flat = Flat { program: Vec::new(), defaults };
     flat.node(root);
     flat.program
 }
@@ -94,14 +91,9 @@ impl Flat<'_> {
         match node {
             Node::Literal(value) => self.raw(value.to_string().as_bytes()),
             Node::Slot(slot) => {
-                let absent = self
-                    .defaults
-                    .get(slot.name())
-                    .map_or("null".into(), ToString::to_string);
-                self.program.push(Op::Slot {
-                    slot: *slot,
-                    absent: absent.into_bytes().into(),
-                });
+                let absent =
+                    self.defaults.get(slot.name()).map_or("null".into(), ToString::to_string);
+                self.program.push(Op::Slot { slot: *slot, absent: absent.into_bytes().into() });
             }
             Node::List(items) => {
                 self.raw(b"[");
@@ -133,10 +125,7 @@ impl Flat<'_> {
                 self.program.push(Op::Optional { lead, slot: *slot });
             }
             (node, true) => {
-                let mut group = Flat {
-                    program: vec![Op::Comma],
-                    defaults: self.defaults,
-                };
+                let mut group = Flat { program: vec![Op::Comma], defaults: self.defaults };
                 group.raw(key.as_bytes());
                 group.node(node);
                 self.program.push(Op::Group(group.program));

@@ -21,10 +21,7 @@ fn pages(events: &[(u64, &str, &str)]) -> Vec<(usize, usize)> {
     let mut alerts = Alerts::new(&contract, DEFAULT_CAPACITY);
     let mut found = Vec::new();
     for (i, (ms, client, code)) in events.iter().enumerate() {
-        if let Some(page) = alerts
-            .observe(Duration::from_millis(*ms), client, code)
-            .unwrap()
-        {
+        if let Some(page) = alerts.observe(Duration::from_millis(*ms), client, code).unwrap() {
             found.push((i, page.count));
         }
     }
@@ -79,11 +76,7 @@ fn o7_clients_and_codes_are_counted_apart() {
 #[test]
 fn an_unknown_code_is_told_apart() {
     let contract = owlclaw();
-    assert!(
-        Alerts::new(&contract, 10)
-            .observe(Duration::ZERO, "a", "nope")
-            .is_none()
-    );
+    assert!(Alerts::new(&contract, 10).observe(Duration::ZERO, "a", "nope").is_none());
 }
 
 #[test]
@@ -92,17 +85,14 @@ fn a_million_clients_take_bounded_memory() {
     let mut alerts = Alerts::new(&contract, 5_000);
     for i in 0..1_000_000u64 {
         let client = format!("client-{i}-{}", "x".repeat((i % 400) as usize));
-        alerts
-            .observe(Duration::from_millis(i / 100), &client, WARNING)
-            .unwrap();
+        alerts.observe(Duration::from_millis(i / 100), &client, WARNING).unwrap();
         assert!(alerts.remembered() <= 10_000);
     }
     assert!(alerts.forgotten() > 900_000, "and it says that it forgot");
     // One that keeps failing is still seen.
     let t = Duration::from_secs(10_000);
-    let paged = (0..6)
-        .filter(|_| alerts.observe(t, "persistent", WARNING).unwrap().is_some())
-        .count();
+    let paged =
+        (0..6).filter(|_| alerts.observe(t, "persistent", WARNING).unwrap().is_some()).count();
     assert_eq!(paged, 1);
 }
 
@@ -113,11 +103,7 @@ fn clients_that_went_quiet_are_forgotten_without_loss() {
     for window in 0..20u64 {
         for client in 0..100 {
             alerts
-                .observe(
-                    Duration::from_secs(window * 301),
-                    &format!("{window}-{client}"),
-                    WARNING,
-                )
+                .observe(Duration::from_secs(window * 301), &format!("{window}-{client}"), WARNING)
                 .unwrap();
         }
         assert!(alerts.remembered() <= 200);

@@ -13,14 +13,8 @@ fn a1_every_code_has_every_fact() {
             let place = format!("{} {}", contract.name, code.id);
             assert!(contract.categories.contains(&code.category), "{place}");
             assert!(!code.retry.is_empty() && !code.status.is_empty(), "{place}");
-            assert!(
-                code.status.iter().all(|s| (400..600).contains(s)),
-                "{place}"
-            );
-            assert!(
-                contract.levels.iter().any(|l| l.name == code.alert),
-                "{place}"
-            );
+            assert!(code.status.iter().all(|s| (400..600).contains(s)), "{place}");
+            assert!(contract.levels.iter().any(|l| l.name == code.alert), "{place}");
             assert!(
                 !code.message.is_empty() && !code.action.is_empty() && !code.meaning.is_empty(),
                 "{place}"
@@ -34,10 +28,7 @@ fn a1_every_code_has_every_fact() {
 fn a2_every_condition_has_a_code() {
     for contract in every_contract() {
         for condition in Condition::ALL {
-            for aspect in [None]
-                .into_iter()
-                .chain(condition.aspects().iter().copied().map(Some))
-            {
+            for aspect in [None].into_iter().chain(condition.aspects().iter().copied().map(Some)) {
                 let code = contract.code_for(*condition, aspect);
                 assert!(contract.code(&code.id).is_some() && code.retired.is_none());
             }
@@ -55,13 +46,7 @@ fn a3_a_retired_code_leads_to_its_successor() {
     // It is still read and written: old envelopes do not become unreadable.
     let fault = Fault::new(&harbour, Report::new("H-201"), &STAMP).unwrap();
     let bytes = fault.envelope(Surface::Mcp, Profile::default());
-    assert_eq!(
-        harbour
-            .read(Surface::Mcp, Profile::default(), &bytes)
-            .unwrap()
-            .code,
-        "H-201"
-    );
+    assert_eq!(harbour.read(Surface::Mcp, Profile::default(), &bytes).unwrap().code, "H-201");
 }
 
 #[test]
@@ -71,25 +56,13 @@ fn a4_every_envelope_passes_through_unwrapped() {
             for profile in contract.all_profiles() {
                 let fault = Fault::new(&contract, Report::new(&code.id), &STAMP).unwrap();
                 for has_output_schema in [false, true] {
-                    let options = ResultOptions {
-                        has_output_schema,
-                        modern: false,
-                    };
+                    let options = ResultOptions { has_output_schema, modern: false };
                     let result =
                         String::from_utf8(fault.call_tool_result(profile, options)).unwrap();
                     let line = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
                     let failure = classify(&contract, line.as_bytes()).unwrap();
-                    assert_eq!(
-                        failure.report.code, code.id,
-                        "{} {}",
-                        contract.name, code.id
-                    );
-                    assert!(
-                        failure.envelope.is_some(),
-                        "{} {} {line}",
-                        contract.name,
-                        code.id
-                    );
+                    assert_eq!(failure.report.code, code.id, "{} {}", contract.name, code.id);
+                    assert!(failure.envelope.is_some(), "{} {} {line}", contract.name, code.id);
                 }
                 let envelope = text(&fault, Surface::Mcp, profile);
                 let line = format!(
@@ -107,10 +80,7 @@ fn a6_origin_and_outcome_follow_from_the_condition() {
     for contract in every_contract() {
         for condition in Condition::ALL {
             let row = contract.code_for(*condition, None);
-            let report = Report {
-                condition: Some(*condition),
-                ..Report::new(&row.id)
-            };
+            let report = Report { condition: Some(*condition), ..Report::new(&row.id) };
             let fault = Fault::new(&contract, report, &STAMP).unwrap();
             assert_eq!(fault.public().origin, Some(condition.origin()));
             assert!(fault.public().outcome.is_some());
@@ -151,10 +121,7 @@ fn nothing_leaks_on_any_surface() {
                 }
             }
             assert_eq!(fault.private().message(), Some(text_with.as_str()));
-            assert!(
-                !format!("{fault:?}").contains(secret),
-                "Debug shows nothing private"
-            );
+            assert!(!format!("{fault:?}").contains(secret), "Debug shows nothing private");
         }
     }
 }

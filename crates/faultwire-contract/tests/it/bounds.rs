@@ -43,22 +43,14 @@ fn an_envelope_is_never_larger_than_its_bound() {
 
 #[test]
 fn a_small_envelope_bound_keeps_the_code() {
-    let file = include_str!("../data/harbour.toml").replace(
-        "[text]\n",
-        "[text]\nenvelope_bytes = 1024\ndetails_bytes = 8000\n",
-    );
+    let file = include_str!("../data/harbour.toml")
+        .replace("[text]\n", "[text]\nenvelope_bytes = 1024\ndetails_bytes = 8000\n");
     let contract =
         std::sync::Arc::new(faultwire_contract::Contract::load("small.toml", &file).unwrap());
-    let report = Report {
-        details: Some(json!({"x": "y".repeat(5000)})),
-        ..Report::new("H-900")
-    };
+    let report = Report { details: Some(json!({"x": "y".repeat(5000)})), ..Report::new("H-900") };
     let fault = Fault::new(&contract, report, &STAMP).unwrap();
     let envelope = text(&fault, Surface::Mcp, contract.profile("full").unwrap());
-    assert!(
-        envelope.len() <= 1024 && envelope.contains("H-900"),
-        "{envelope}"
-    );
+    assert!(envelope.len() <= 1024 && envelope.contains("H-900"), "{envelope}");
 }
 
 #[test]

@@ -42,14 +42,9 @@ fn check(cases: &[Case]) {
         let got = found.as_ref().and_then(|f| f.report.condition);
         let right = match (&case.expect, got) {
             (Expect { failure: false, .. }, got) => got.is_none(),
-            (
-                Expect {
-                    condition: wanted,
-                    or,
-                    ..
-                },
-                got,
-            ) => got.is_some() && (got == *wanted || or.iter().any(|c| Some(*c) == got)),
+            (Expect { condition: wanted, or, .. }, got) => {
+                got.is_some() && (got == *wanted || or.iter().any(|c| Some(*c) == got))
+            }
         };
         if !right {
             let rule = found.map(|f| f.rule);
@@ -60,17 +55,11 @@ fn check(cases: &[Case]) {
             );
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} wrong\n{wrong}",
-        wrong.lines().count() / 2
-    );
+    assert!(wrong.is_empty(), "{} wrong\n{wrong}", wrong.lines().count() / 2);
 }
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
 #[test]
@@ -121,11 +110,7 @@ fn lines_that_are_no_message() {
         r#"{"jsonrpc":"2.0","id":1,"result":{}} x"#,
     ] {
         let failure = condition(line).unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(
-            failure.report.condition,
-            Some(Condition::UpstreamProtocol),
-            "{line}"
-        );
+        assert_eq!(failure.report.condition, Some(Condition::UpstreamProtocol), "{line}");
     }
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"\xff\xfe\"}}";
     let failure = classify(&builtin("kaiza").unwrap(), bytes).unwrap();
@@ -143,22 +128,10 @@ fn odd_forms_of_the_same_thing() {
         is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":1}}"#),
         Some(Condition::ToolError)
     );
-    assert_eq!(
-        is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"false"}}"#),
-        None
-    );
-    assert_eq!(
-        is(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#),
-        Some(Condition::RpcError)
-    );
-    assert_eq!(
-        is(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"X"}}"#),
-        Some(Condition::RpcError)
-    );
-    assert_eq!(
-        is(r#"{"jsonrpc":"2.0","id":1,"error":null,"result":{}}"#),
-        None
-    );
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":"false"}}"#), None);
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":"boom"}"#), Some(Condition::RpcError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"X"}}"#), Some(Condition::RpcError));
+    assert_eq!(is(r#"{"jsonrpc":"2.0","id":1,"error":null,"result":{}}"#), None);
     assert_eq!(
         is(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}"#),
         None
@@ -180,25 +153,15 @@ fn a_delay_that_the_failure_names_is_kept_where_the_code_takes_one() {
         )
     };
     assert_eq!(delay(&tool("upstream 503, retry in 5s")), Some(5000));
-    assert_eq!(
-        delay(&tool("429 Too Many Requests. Retry-After: 12")),
-        Some(12_000)
-    );
-    assert_eq!(
-        delay(&tool("rate limited, try again in 2 minutes")),
-        Some(120_000)
-    );
+    assert_eq!(delay(&tool("429 Too Many Requests. Retry-After: 12")), Some(12_000));
+    assert_eq!(delay(&tool("rate limited, try again in 2 minutes")), Some(120_000));
     assert_eq!(
         delay(
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"rate limited","data":{"retryAfterMs":5000}}}"#
         ),
         Some(5000)
     );
-    assert_eq!(
-        delay(&tool("forbidden, retry in 5s")),
-        None,
-        "the code is never retried"
-    );
+    assert_eq!(delay(&tool("forbidden, retry in 5s")), None, "the code is never retried");
 }
 
 #[test]
@@ -237,12 +200,7 @@ fn hostile_json() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         let alone = classify(&contract, &bytes).unwrap();
-        assert_eq!(
-            alone.report.condition,
-            Some(Condition::UpstreamProtocol),
-            "{}",
-            path.display()
-        );
+        assert_eq!(alone.report.condition, Some(Condition::UpstreamProtocol), "{}", path.display());
         let mut line = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":"#.to_vec();
         line.extend_from_slice(&bytes);
         line.extend_from_slice(b"}}");
@@ -261,10 +219,8 @@ fn hostile_json() {
 #[test]
 fn the_codes_of_the_corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
     files.sort();
     let mut shown = String::new();
@@ -272,16 +228,9 @@ fn the_codes_of_the_corpus() {
         let server = path.file_stem().unwrap().to_string_lossy().into_owned();
         for case in read(&path).iter().filter(|case| case.expect.failure) {
             let codes = faultwire_contract::BUILTINS.iter().map(|builtin| {
-                classify(&builtin.contract(), case.reply.as_bytes())
-                    .unwrap()
-                    .report
-                    .code
+                classify(&builtin.contract(), case.reply.as_bytes()).unwrap().report.code
             });
-            shown += &format!(
-                "{server}/{}: {}\n",
-                case.name,
-                codes.collect::<Vec<_>>().join(" ")
-            );
+            shown += &format!("{server}/{}: {}\n", case.name, codes.collect::<Vec<_>>().join(" "));
         }
     }
     insta::assert_snapshot!("codes_of_the_corpus", shown);

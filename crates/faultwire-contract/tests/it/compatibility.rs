@@ -14,10 +14,7 @@ fn check(from: &str, to: &str, wanted: Impact, reason: &str) {
     assert!(FILE.contains(from), "{from}");
     let found = changes(&load(FILE), &load(&FILE.replacen(from, to, 1)));
     assert_eq!(impact(&found), wanted, "{from} → {to}: {found:#?}");
-    assert!(
-        found.iter().any(|c| c.what.contains(reason)),
-        "{reason}: {found:#?}"
-    );
+    assert!(found.iter().any(|c| c.what.contains(reason)), "{reason}: {found:#?}");
 }
 
 fn row(id: &str) -> String {
@@ -36,23 +33,17 @@ fn nothing_changed() {
 fn codes() {
     use Impact::{Additive, Breaking, None};
     let h301 = row("H-301");
-    let removed = FILE
-        .replace(&h301, "")
-        .replace(", oversize = \"H-301\"", "")
-        .replace(", \"H-301\"]", "]");
+    let removed =
+        FILE.replace(&h301, "").replace(", oversize = \"H-301\"", "").replace(", \"H-301\"]", "]");
     let found = changes(&load(FILE), &load(&removed));
     assert!(
-        found
-            .iter()
-            .any(|c| c.impact == Breaking && c.what.contains("\"H-301\" was removed")),
+        found.iter().any(|c| c.impact == Breaking && c.what.contains("\"H-301\" was removed")),
         "{found:#?}"
     );
 
     let fresh = format!("{}\n{h301}", h301.replace("H-301", "H-302"));
     check(&h301, &fresh, Breaking, "is not named by the [[release]]");
-    let noted = FILE
-        .replacen(&h301, &fresh, 1)
-        .replace("\"H-301\"]", "\"H-301\", \"H-302\"]");
+    let noted = FILE.replacen(&h301, &fresh, 1).replace("\"H-301\"]", "\"H-301\", \"H-302\"]");
     assert_eq!(impact(&changes(&load(FILE), &load(&noted))), Additive);
 
     check(
@@ -61,18 +52,8 @@ fn codes() {
         Breaking,
         "retry of \"H-300\"",
     );
-    check(
-        "status = 413",
-        "status = 400",
-        Breaking,
-        "status of \"H-301\"",
-    );
-    check(
-        "status = [403, 401]",
-        "status = [401, 403]",
-        Breaking,
-        "status of \"H-103\"",
-    );
+    check("status = 413", "status = 400", Breaking, "status of \"H-301\"");
+    check("status = [403, 401]", "status = [401, 403]", Breaking, "status of \"H-103\"");
     check(
         "category = \"sea\"\nretry = \"backoff\"",
         "category = \"port\"\nretry = \"backoff\"",
@@ -93,30 +74,14 @@ fn codes() {
         "alert of \"H-301\"",
     );
     check("after_ms = 3000", "after_ms = 4000", Additive, "after_ms");
-    check(
-        "action = \"Call again.\"",
-        "action = \"Call louder.\"",
-        None,
-        "action of \"H-300\"",
+    check("action = \"Call again.\"", "action = \"Call louder.\"", None, "action of \"H-300\"");
+    check("retired = { since = \"2.1.0\", successor = \"H-200\" }", "", Breaking, "never reused");
+    let retired = FILE.replace(", oversize = \"H-301\"", ", oversize = \"H-900\"").replace(
+        "keeps_data = true",
+        "keeps_data = true\nretired = { since = \"2.1.0\", successor = \"H-900\" }",
     );
-    check(
-        "retired = { since = \"2.1.0\", successor = \"H-200\" }",
-        "",
-        Breaking,
-        "never reused",
-    );
-    let retired = FILE
-        .replace(", oversize = \"H-301\"", ", oversize = \"H-900\"")
-        .replace(
-            "keeps_data = true",
-            "keeps_data = true\nretired = { since = \"2.1.0\", successor = \"H-900\" }",
-        );
     let found = changes(&load(FILE), &load(&retired));
-    assert_eq!(
-        impact(&found),
-        Additive,
-        "its condition follows to the successor: {found:#?}"
-    );
+    assert_eq!(impact(&found), Additive, "its condition follows to the successor: {found:#?}");
 }
 
 #[test]
@@ -138,18 +103,8 @@ fn envelopes() {
         Breaking,
         "\"mehr\" was added",
     );
-    check(
-        ", \"lang\": \"$message\"",
-        "",
-        Breaking,
-        "\"lang\" was removed",
-    );
-    check(
-        "\"kurz\": \"$title\"",
-        "\"kurz\": \"$action\"",
-        Breaking,
-        "the shape changed",
-    );
+    check(", \"lang\": \"$message\"", "", Breaking, "\"lang\" was removed");
+    check("\"kurz\": \"$title\"", "\"kurz\": \"$action\"", Breaking, "the shape changed");
     check(
         "\"wartezeit_ms\": \"$retry.after_ms?\"",
         "\"wartezeit_ms\": \"$retry.after_ms\"",
@@ -173,82 +128,22 @@ fn envelopes() {
 
 #[test]
 fn versions() {
-    check(
-        "name = \"harbour\"",
-        "name = \"haven\"",
-        Impact::Breaking,
-        "the name changed",
-    );
-    check(
-        "after_ms = 3000",
-        "after_ms = 4000",
-        Impact::Additive,
-        "version is still 2.1.0",
-    );
+    check("name = \"harbour\"", "name = \"haven\"", Impact::Breaking, "the name changed");
+    check("after_ms = 3000", "after_ms = 4000", Impact::Additive, "version is still 2.1.0");
 }
 
 /// What a client relies on beside codes and shapes.
 #[test]
 fn settings() {
     use Impact::{Additive, Breaking};
-    check(
-        "never = \"nie\"",
-        "never = \"niemals\"",
-        Breaking,
-        "the word for \"never\"",
-    );
-    check(
-        ", missing = \"H-102\"",
-        "",
-        Breaking,
-        "invalid_arguments.missing changed its code",
-    );
-    check(
-        "outcome = \"not_sent\"\n",
-        "",
-        Breaking,
-        "outcome of \"H-200\"",
-    );
-    check(
-        "[text]\n",
-        "[text]\nmessage = \"canonical\"\n",
-        Breaking,
-        "text.message",
-    );
-    check(
-        "[\"brief\", \"full\"]",
-        "[\"full\", \"brief\"]",
-        Breaking,
-        "the default profile",
-    );
-    check(
-        "tool = \"unbekannt\"",
-        "tool = \"nichts\"",
-        Breaking,
-        "the default of $tool",
-    );
-    check(
-        "fallback = \"H-900\"",
-        "fallback = \"H-300\"",
-        Breaking,
-        "the fallback",
-    );
-    check(
-        "more_than = 2",
-        "more_than = 3",
-        Additive,
-        "paging of \"lamp\"",
-    );
-    check(
-        "(?i)\\bfog\\b",
-        "(?i)\\bmist\\b",
-        Additive,
-        "classification rules",
-    );
-    check(
-        "version = \"2.1.0\"\ntitle",
-        "version = \"2.0.9\"\ntitle",
-        Breaking,
-        "went back",
-    );
+    check("never = \"nie\"", "never = \"niemals\"", Breaking, "the word for \"never\"");
+    check(", missing = \"H-102\"", "", Breaking, "invalid_arguments.missing changed its code");
+    check("outcome = \"not_sent\"\n", "", Breaking, "outcome of \"H-200\"");
+    check("[text]\n", "[text]\nmessage = \"canonical\"\n", Breaking, "text.message");
+    check("[\"brief\", \"full\"]", "[\"full\", \"brief\"]", Breaking, "the default profile");
+    check("tool = \"unbekannt\"", "tool = \"nichts\"", Breaking, "the default of $tool");
+    check("fallback = \"H-900\"", "fallback = \"H-300\"", Breaking, "the fallback");
+    check("more_than = 2", "more_than = 3", Additive, "paging of \"lamp\"");
+    check("(?i)\\bfog\\b", "(?i)\\bmist\\b", Additive, "classification rules");
+    check("version = \"2.1.0\"\ntitle", "version = \"2.0.9\"\ntitle", Breaking, "went back");
 }

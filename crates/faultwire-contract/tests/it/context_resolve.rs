@@ -50,33 +50,21 @@ fn c1_two_keys_and_the_documents_schema() {
         Some(document())
     );
     let extra = br#"{"error":{"code":"io_error","message":"I/O error occurred","details":{}}}"#;
-    assert!(
-        contract
-            .read(Surface::Mcp, Profile::default(), extra)
-            .is_err()
-    );
+    assert!(contract.read(Surface::Mcp, Profile::default(), extra).is_err());
 }
 
 #[test]
 fn c2_six_codes_with_their_canonical_messages_always() {
     let contract = builtin("context-resolve").unwrap();
-    let found: Vec<_> = contract
-        .codes()
-        .iter()
-        .map(|c| (c.id.as_str(), c.message.as_str()))
-        .collect();
+    let found: Vec<_> =
+        contract.codes().iter().map(|c| (c.id.as_str(), c.message.as_str())).collect();
     assert_eq!(found, MESSAGES);
     for (code, message) in MESSAGES {
-        for said in [
-            json!(null),
-            json!(""),
-            json!("upstream said something"),
-            json!("x".repeat(9999)),
-        ] {
-            let envelope = envelope(
-                "context-resolve",
-                &json!({"code":code,"message":said}).to_string(),
-            );
+        for said in
+            [json!(null), json!(""), json!("upstream said something"), json!("x".repeat(9999))]
+        {
+            let envelope =
+                envelope("context-resolve", &json!({"code":code,"message":said}).to_string());
             assert_eq!(
                 envelope,
                 format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
@@ -103,16 +91,11 @@ fn c4_the_same_bytes_from_every_thread() {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
-                    (0..200)
-                        .map(|_| envelope("context-resolve", json))
-                        .collect::<Vec<_>>()
+                    (0..200).map(|_| envelope("context-resolve", json)).collect::<Vec<_>>()
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .flat_map(|t| t.join().unwrap())
-            .collect()
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
     });
     assert_eq!(all.len(), 1600);
     assert!(all.iter().all(|e| *e == first));
@@ -121,26 +104,11 @@ fn c4_the_same_bytes_from_every_thread() {
 #[test]
 fn c5_the_boundary_between_cache_invalid_and_io_error() {
     let contract = builtin("context-resolve").unwrap();
-    assert!(
-        !contract
-            .code("cache_invalid")
-            .unwrap()
-            .default_retry()
-            .is_retryable()
-    );
-    assert!(
-        contract
-            .code("io_error")
-            .unwrap()
-            .default_retry()
-            .is_retryable()
-    );
+    assert!(!contract.code("cache_invalid").unwrap().default_retry().is_retryable());
+    assert!(contract.code("io_error").unwrap().default_retry().is_retryable());
     let code = |said: &str| {
         let line = json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":said}],"isError":true}});
-        classify(&contract, line.to_string().as_bytes())
-            .unwrap()
-            .report
-            .code
+        classify(&contract, line.to_string().as_bytes()).unwrap().report.code
     };
     for said in [
         "hash mismatch for doc 3",
@@ -175,17 +143,9 @@ fn c5_the_boundary_between_cache_invalid_and_io_error() {
 fn c6_an_error_never_carries_success_members() {
     let contract = builtin("context-resolve").unwrap();
     let mixed = br#"{"documents":[],"error":{"code":"internal_error","message":"Internal error"}}"#;
-    assert!(
-        contract
-            .read(Surface::Mcp, Profile::default(), mixed)
-            .is_err()
-    );
+    assert!(contract.read(Surface::Mcp, Profile::default(), mixed).is_err());
     assert!(!contract.wraps_success());
-    let fault = fault(
-        "context-resolve",
-        r#"{"code":"io_error","data":{"documents":[]}}"#,
-    )
-    .unwrap();
+    let fault = fault("context-resolve", r#"{"code":"io_error","data":{"documents":[]}}"#).unwrap();
     assert!(!text(&fault, Surface::Mcp, Profile::default()).contains("documents"));
 }
 
@@ -201,17 +161,9 @@ fn c7_within_v0_nothing_may_change() {
     let added = format!("{file}{row}");
     assert_eq!(impact(&added), compat::Impact::Breaking, "an added code");
     let message = file.replace("message = \"Query is invalid\"", "message = \"Bad query\"");
-    assert_eq!(
-        impact(&message),
-        compat::Impact::Breaking,
-        "a changed message"
-    );
+    assert_eq!(impact(&message), compat::Impact::Breaking, "a changed message");
     let retry = file.replace("retry = \"backoff\"", "retry = \"never\"");
-    assert_eq!(
-        impact(&retry),
-        compat::Impact::Breaking,
-        "a changed retry class"
-    );
+    assert_eq!(impact(&retry), compat::Impact::Breaking, "a changed retry class");
 
     for (from, to, what) in [
         (
@@ -219,25 +171,13 @@ fn c7_within_v0_nothing_may_change() {
             "alert = \"critical\"\nmessage = \"Query",
             "a changed alert level",
         ),
-        (
-            "action = \"Mend the query.\"",
-            "action = \"Think again.\"",
-            "a changed action",
-        ),
+        ("action = \"Mend the query.\"", "action = \"Think again.\"", "a changed action"),
         ("frozen = true\n", "", "a thaw"),
     ] {
         assert!(file.contains(from));
-        assert_eq!(
-            impact(&file.replacen(from, to, 1)),
-            compat::Impact::Breaking,
-            "{what}"
-        );
+        assert_eq!(impact(&file.replacen(from, to, 1)), compat::Impact::Breaking, "{what}");
     }
 
     let next = added.replace("error-v0.json", "error-v1.json");
-    assert_eq!(
-        impact(&next),
-        compat::Impact::Additive,
-        "a new schema id is a new version"
-    );
+    assert_eq!(impact(&next), compat::Impact::Additive, "a new schema id is a new version");
 }

@@ -25,15 +25,9 @@ const ELEVEN: [&str; 11] = [
 fn k1_eleven_fields_in_order_and_null_when_empty() {
     let bare = envelope_json("kaiza", r#"{"code":"FILE_NOT_FOUND"}"#);
     assert_eq!(keys(&bare), ELEVEN);
-    for nullable in [
-        "role",
-        "session_id",
-        "workspace_root",
-        "invariant_id",
-        "phase_id",
-        "plan_hash",
-        "cause",
-    ] {
+    for nullable in
+        ["role", "session_id", "workspace_root", "invariant_id", "phase_id", "plan_hash", "cause"]
+    {
         assert_eq!(bare[nullable], Value::Null, "{nullable}");
     }
     assert!(bare["tool_name"].is_string() && bare["timestamp"].is_string());
@@ -65,14 +59,8 @@ fn k2_the_stack_shows_only_when_the_switch_has_exactly_its_value() {
     }
 
     let with = |show_stack| {
-        let stamp = Stamp {
-            show_stack,
-            ..STAMP
-        };
-        let report = Report {
-            stack: Some("at main".into()),
-            ..Report::new("INTERNAL_ERROR")
-        };
+        let stamp = Stamp { show_stack, ..STAMP };
+        let report = Report { stack: Some("at main".into()), ..Report::new("INTERNAL_ERROR") };
         let fault = Fault::new(&contract, report, &stamp).unwrap();
         serde_json::from_str::<Value>(&text(&fault, Surface::Mcp, Profile::default())).unwrap()
     };
@@ -87,11 +75,7 @@ fn k3_the_35_codes_grouped_and_no_other() {
     let groups: [(&str, &[&str]); 11] = [
         (
             "session",
-            &[
-                "SESSION_NOT_INITIALIZED",
-                "SESSION_LOCKED",
-                "SESSION_INITIALIZATION_FAILED",
-            ],
+            &["SESSION_NOT_INITIALIZED", "SESSION_LOCKED", "SESSION_INITIALIZATION_FAILED"],
         ),
         (
             "input",
@@ -102,36 +86,16 @@ fn k3_the_35_codes_grouped_and_no_other() {
                 "MISSING_REQUIRED_FIELD",
             ],
         ),
-        (
-            "authorization",
-            &[
-                "UNAUTHORIZED_ACTION",
-                "INSUFFICIENT_PERMISSIONS",
-                "ROLE_MISMATCH",
-            ],
-        ),
+        ("authorization", &["UNAUTHORIZED_ACTION", "INSUFFICIENT_PERMISSIONS", "ROLE_MISMATCH"]),
         (
             "path",
-            &[
-                "INVALID_PATH",
-                "PATH_NOT_FOUND",
-                "PATH_TRAVERSAL_BLOCKED",
-                "OUTSIDE_WORKSPACE",
-            ],
+            &["INVALID_PATH", "PATH_NOT_FOUND", "PATH_TRAVERSAL_BLOCKED", "OUTSIDE_WORKSPACE"],
         ),
         (
             "file",
-            &[
-                "FILE_NOT_FOUND",
-                "FILE_ALREADY_EXISTS",
-                "FILE_READ_FAILED",
-                "FILE_WRITE_FAILED",
-            ],
+            &["FILE_NOT_FOUND", "FILE_ALREADY_EXISTS", "FILE_READ_FAILED", "FILE_WRITE_FAILED"],
         ),
-        (
-            "patch",
-            &["PATCH_INVALID", "PATCH_APPLY_FAILED", "HASH_MISMATCH"],
-        ),
+        ("patch", &["PATCH_INVALID", "PATCH_APPLY_FAILED", "HASH_MISMATCH"]),
         (
             "plan",
             &[
@@ -141,35 +105,16 @@ fn k3_the_35_codes_grouped_and_no_other() {
                 "PLAN_SCOPE_VIOLATION",
             ],
         ),
-        (
-            "policy",
-            &[
-                "POLICY_VIOLATION",
-                "RUST_POLICY_VIOLATION",
-                "PREFLIGHT_FAILED",
-            ],
-        ),
-        (
-            "governance",
-            &[
-                "INVARIANT_VIOLATION",
-                "BOOTSTRAP_FAILURE",
-                "SELF_AUDIT_FAILURE",
-            ],
-        ),
+        ("policy", &["POLICY_VIOLATION", "RUST_POLICY_VIOLATION", "PREFLIGHT_FAILED"]),
+        ("governance", &["INVARIANT_VIOLATION", "BOOTSTRAP_FAILURE", "SELF_AUDIT_FAILURE"]),
         ("audit", &["AUDIT_LOG_FAILED", "AUDIT_LOCK_FAILED"]),
         ("generic", &["INTERNAL_ERROR", "UNKNOWN_TOOL_FAILURE"]),
     ];
     let contract = builtin("kaiza").unwrap();
-    let expected: Vec<(&str, &str)> = groups
-        .iter()
-        .flat_map(|(group, codes)| codes.iter().map(move |c| (*group, *c)))
-        .collect();
-    let found: Vec<(&str, &str)> = contract
-        .codes()
-        .iter()
-        .map(|c| (c.category.as_str(), c.id.as_str()))
-        .collect();
+    let expected: Vec<(&str, &str)> =
+        groups.iter().flat_map(|(group, codes)| codes.iter().map(move |c| (*group, *c))).collect();
+    let found: Vec<(&str, &str)> =
+        contract.codes().iter().map(|c| (c.category.as_str(), c.id.as_str())).collect();
     assert_eq!(found.len(), 35);
     assert_eq!(found, expected);
 }
@@ -192,18 +137,9 @@ fn k3_an_unregistered_code_is_refused_by_name() {
 fn k4_causes_are_normalised() {
     let cause_of = |json: &str| envelope_json("kaiza", json)["cause"].clone();
     assert_eq!(cause_of(r#"{"code":"INTERNAL_ERROR"}"#), Value::Null);
-    assert_eq!(
-        cause_of(r#"{"code":"INTERNAL_ERROR","cause":null}"#),
-        Value::Null
-    );
-    assert_eq!(
-        cause_of(r#"{"code":"INTERNAL_ERROR","cause":"plain"}"#),
-        json!("plain")
-    );
-    assert_eq!(
-        cause_of(r#"{"code":"INTERNAL_ERROR","cause":{"a":1}}"#),
-        json!({"a":1})
-    );
+    assert_eq!(cause_of(r#"{"code":"INTERNAL_ERROR","cause":null}"#), Value::Null);
+    assert_eq!(cause_of(r#"{"code":"INTERNAL_ERROR","cause":"plain"}"#), json!("plain"));
+    assert_eq!(cause_of(r#"{"code":"INTERNAL_ERROR","cause":{"a":1}}"#), json!({"a":1}));
     assert_eq!(
         cause_of(r#"{"code":"INTERNAL_ERROR","cause":42}"#),
         json!({"message":"42","code":null,"name":null})
@@ -211,19 +147,13 @@ fn k4_causes_are_normalised() {
     // Three nested below the first, and no more.
     let deep = r#"{"code":"INTERNAL_ERROR","cause":{"message":"0","cause":{"message":"1","cause":{"message":"2","cause":{"message":"3","cause":{"message":"4"}}}}}}"#;
     let kept = cause_of(deep);
-    assert_eq!(
-        kept.pointer("/cause/cause/cause/message"),
-        Some(&json!("3"))
-    );
+    assert_eq!(kept.pointer("/cause/cause/cause/message"), Some(&json!("3")));
     assert_eq!(kept.pointer("/cause/cause/cause/cause"), None);
     // Redacted and bounded like everything else.
     let leaky = cause_of(
         r#"{"code":"INTERNAL_ERROR","cause":{"message":"open /etc/shadow","password":"hunter2"}}"#,
     );
-    assert_eq!(
-        leaky,
-        json!({"message":"open [redacted:path]","password":"[redacted]"})
-    );
+    assert_eq!(leaky, json!({"message":"open [redacted:path]","password":"[redacted]"}));
 }
 
 #[test]
@@ -242,10 +172,7 @@ fn k4_rust_errors_become_message_code_name_with_their_sources() {
     assert_eq!(normalised["message"], "outer");
     assert_eq!(normalised["code"], Value::Null);
     assert!(normalised.pointer("/cause/cause/cause").is_some());
-    assert!(
-        normalised.pointer("/cause/cause/cause/cause").is_none(),
-        "three deep at most"
-    );
+    assert!(normalised.pointer("/cause/cause/cause/cause").is_none(), "three deep at most");
 
     let io = cause::from_error(&std::io::Error::from(std::io::ErrorKind::NotFound));
     assert_eq!(io["code"], "NotFound");
@@ -263,10 +190,7 @@ fn k5_timestamps_are_iso_8601_utc_with_milliseconds() {
         "",
     ] {
         let json = json!({"code": "INTERNAL_ERROR", "timestamp": bad}).to_string();
-        assert_eq!(
-            fault("kaiza", &json).unwrap_err(),
-            FaultError::Timestamp(bad.into())
-        );
+        assert_eq!(fault("kaiza", &json).unwrap_err(), FaultError::Timestamp(bad.into()));
     }
 }
 
@@ -280,26 +204,15 @@ fn k6_no_field_that_was_given_is_dropped() {
     let contract = builtin("kaiza").unwrap();
     let fault = Fault::new(&contract, given.clone(), &STAMP).unwrap();
     let bytes = fault.envelope(Surface::Mcp, Profile::default());
-    let read = contract
-        .read(Surface::Mcp, Profile::default(), &bytes)
-        .unwrap();
-    assert_eq!(
-        read,
-        Report {
-            retry: Some(fault.retry()),
-            ..given
-        }
-    );
+    let read = contract.read(Surface::Mcp, Profile::default(), &bytes).unwrap();
+    assert_eq!(read, Report { retry: Some(fault.retry()), ..given });
 }
 
 #[test]
 fn k7_a_failure_without_words_gets_the_canonical_message() {
     for empty in ["", "   ", "\u{200b}"] {
         let json = json!({"code": "FILE_READ_FAILED", "message": empty}).to_string();
-        assert_eq!(
-            envelope_json("kaiza", &json)["human_message"],
-            "Failed to read file"
-        );
+        assert_eq!(envelope_json("kaiza", &json)["human_message"], "Failed to read file");
     }
     let contract = builtin("kaiza").unwrap();
     assert_eq!(contract.fallback().id, "INTERNAL_ERROR");
@@ -307,10 +220,7 @@ fn k7_a_failure_without_words_gets_the_canonical_message() {
     let reply = |code: &str| {
         let text = json!({"code": code, "message": "no"}).to_string();
         let line = json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":text}],"isError":true}});
-        faultwire_contract::classify(&contract, line.to_string().as_bytes())
-            .unwrap()
-            .report
-            .code
+        faultwire_contract::classify(&contract, line.to_string().as_bytes()).unwrap().report.code
     };
     assert_eq!(reply("PLAN_NOT_APPROVED"), "PLAN_NOT_APPROVED");
     assert_eq!(reply("SOMETHING_ELSE"), "UNKNOWN_TOOL_FAILURE");

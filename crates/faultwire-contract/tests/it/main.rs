@@ -1,13 +1,6 @@
 //! Integration tests of the contract crate.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say where"
-)]
-#![allow(
-    clippy::needless_pass_by_value,
-    clippy::too_many_lines,
-    reason = "tables of cases"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::needless_pass_by_value, clippy::too_many_lines, reason = "tables of cases")]
 
 mod alerts;
 mod all_contracts;

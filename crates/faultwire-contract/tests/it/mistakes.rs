@@ -7,66 +7,26 @@ const FILE: &str = include_str!("../data/harbour.toml");
 /// Each mistake: its name, a text of the file, and what somebody wrote instead.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("no TOML", "[contract]", "[contract"),
-    (
-        "no head",
-        "[contract]\nname = \"harbour\"",
-        "[contracts]\nname = \"harbour\"",
-    ),
+    ("no head", "[contract]\nname = \"harbour\"", "[contracts]\nname = \"harbour\""),
     ("unknown table", "[alert.log]", "[alarm.log]"),
     ("unknown key in the head", "title = ", "titel = "),
-    (
-        "unknown key in a row",
-        "outcome = \"not_sent\"",
-        "outcom = \"not_sent\"",
-    ),
+    ("unknown key in a row", "outcome = \"not_sent\"", "outcom = \"not_sent\""),
     ("no name", "name = \"harbour\"\n", ""),
-    (
-        "malformed name",
-        "name = \"harbour\"",
-        "name = \"The Harbour\"",
-    ),
-    (
-        "malformed version",
-        "version = \"2.1.0\"\ntitle",
-        "version = \"2.1\"\ntitle",
-    ),
+    ("malformed name", "name = \"harbour\"", "name = \"The Harbour\""),
+    ("malformed version", "version = \"2.1.0\"\ntitle", "version = \"2.1\"\ntitle"),
     ("no fallback", "fallback = \"H-900\"\n", ""),
-    (
-        "fallback not in the list",
-        "fallback = \"H-900\"",
-        "fallback = \"H-909\"",
-    ),
-    (
-        "unknown requirement",
-        "requires = [\"release\"]",
-        "requires = [\"review\"]",
-    ),
-    (
-        "no categories",
-        "categories = [\"ship\", \"port\", \"sea\"]\n",
-        "",
-    ),
-    (
-        "empty list",
-        "profiles = [\"brief\", \"full\"]",
-        "profiles = []",
-    ),
+    ("fallback not in the list", "fallback = \"H-900\"", "fallback = \"H-909\""),
+    ("unknown requirement", "requires = [\"release\"]", "requires = [\"review\"]"),
+    ("no categories", "categories = [\"ship\", \"port\", \"sea\"]\n", ""),
+    ("empty list", "profiles = [\"brief\", \"full\"]", "profiles = []"),
     (
         "profile twice",
         "profiles = [\"brief\", \"full\"]",
         "profiles = [\"brief\", \"full\", \"brief\"]",
     ),
-    (
-        "pattern does not compile",
-        "code_pattern = '^H-\\d{3}$'",
-        "code_pattern = '^H-(\\d{3}$'",
-    ),
+    ("pattern does not compile", "code_pattern = '^H-\\d{3}$'", "code_pattern = '^H-(\\d{3}$'"),
     ("no surface", "[surface.mcp]", "[surface.mpc]"),
-    (
-        "no template",
-        "template.brief = '''",
-        "tempalte.brief = '''",
-    ),
+    ("no template", "template.brief = '''", "tempalte.brief = '''"),
     (
         "template is no JSON",
         "[\"stoerung\", \"$code\", {\"text\": \"$message\", \"erneut\": \"$retry.kind\"}]",
@@ -87,143 +47,51 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "\"text\": \"$message\", \"erneut\"",
         "\"text\": \"$xyzzy\", \"erneut\"",
     ),
-    (
-        "template repeats a member",
-        "\"lang\": \"$message\"",
-        "\"kurz\": \"$message\"",
-    ),
+    ("template repeats a member", "\"lang\": \"$message\"", "\"kurz\": \"$message\""),
     ("template without the code", "{\"nummer\": \"$code\", ", "{"),
-    (
-        "optional slot in a list",
-        "}, \"$details\"]",
-        "}, \"$details?\"]",
-    ),
-    (
-        "template for no profile",
-        "template.full = ",
-        "template.fuller = ",
-    ),
-    (
-        "retry kind without a word",
-        "backoff = \"gelegentlich\"\n",
-        "",
-    ),
+    ("optional slot in a list", "}, \"$details\"]", "}, \"$details?\"]"),
+    ("template for no profile", "template.full = ", "template.fuller = "),
+    ("retry kind without a word", "backoff = \"gelegentlich\"\n", ""),
     ("cap below base", "cap_ms = 5000", "cap_ms = 100"),
-    (
-        "default for an unknown slot",
-        "tool = \"unbekannt\"",
-        "tol = \"unbekannt\"",
-    ),
-    (
-        "unknown message policy",
-        "[text]\n",
-        "[text]\nmessage = \"raw\"\n",
-    ),
-    (
-        "bound out of range",
-        "message_bytes = 200",
-        "message_bytes = 2",
-    ),
+    ("default for an unknown slot", "tool = \"unbekannt\"", "tol = \"unbekannt\""),
+    ("unknown message policy", "[text]\n", "[text]\nmessage = \"raw\"\n"),
+    ("bound out of range", "message_bytes = 200", "message_bytes = 2"),
     (
         "no alert levels",
         "[alert.horn]\npage = \"every\"\n[alert.lamp]\nmore_than = 2\nwithin_s = 60\n[alert.log]\npage = \"never\"\n",
         "",
     ),
-    (
-        "alert level that pages how",
-        "page = \"every\"",
-        "page = \"sometimes\"",
-    ),
+    ("alert level that pages how", "page = \"every\"", "page = \"sometimes\""),
     ("alert level without a window", "within_s = 60\n", ""),
-    (
-        "alert level with two answers",
-        "page = \"every\"",
-        "page = \"every\"\nmore_than = 3",
-    ),
+    ("alert level with two answers", "page = \"every\"", "page = \"every\"\nmore_than = 3"),
     ("missing condition", "timeout = \"H-300\"\n", ""),
-    (
-        "unknown condition",
-        "cancelled = \"H-300\"",
-        "cancelled = \"H-300\"\nexploded = \"H-300\"",
-    ),
-    (
-        "condition with no such code",
-        "unknown_tool = \"H-100\"",
-        "unknown_tool = \"H-110\"",
-    ),
-    (
-        "condition with a retired code",
-        "timeout = \"H-300\"",
-        "timeout = \"H-201\"",
-    ),
+    ("unknown condition", "cancelled = \"H-300\"", "cancelled = \"H-300\"\nexploded = \"H-300\""),
+    ("condition with no such code", "unknown_tool = \"H-100\"", "unknown_tool = \"H-110\""),
+    ("condition with a retired code", "timeout = \"H-300\"", "timeout = \"H-201\""),
     ("unknown aspect", "missing = \"H-102\"", "lost = \"H-102\""),
-    (
-        "aspects without any",
-        "{ any = \"H-101\", missing = \"H-102\" }",
-        "{ missing = \"H-102\" }",
-    ),
+    ("aspects without any", "{ any = \"H-101\", missing = \"H-102\" }", "{ missing = \"H-102\" }"),
     ("no codes", "[[code]]", "[[kode]]"),
     ("duplicate code", "id = \"H-101\"", "id = \"H-100\""),
     ("malformed code", "id = \"H-301\"", "id = \"H301\""),
-    (
-        "code of strange characters",
-        "id = \"H-301\"",
-        "id = \"H 301\"",
-    ),
+    ("code of strange characters", "id = \"H-301\"", "id = \"H 301\""),
     ("no id", "id = \"H-301\"\n", ""),
-    (
-        "unknown category",
-        "category = \"ship\"",
-        "category = \"shop\"",
-    ),
-    (
-        "no retry class",
-        "retry = \"backoff\"\nstatus = 504",
-        "status = 504",
-    ),
-    (
-        "unknown retry class",
-        "retry = \"backoff\"\nstatus = 504",
-        "retry = \"maybe\"\nstatus = 504",
-    ),
-    (
-        "retry class twice",
-        "retry = [\"after\", \"backoff\"]",
-        "retry = [\"after\", \"after\"]",
-    ),
-    (
-        "retry class that cannot be read back",
-        "\"erneut\": \"$retry.kind\", \"kurz\"",
-        "\"kurz\"",
-    ),
+    ("unknown category", "category = \"ship\"", "category = \"shop\""),
+    ("no retry class", "retry = \"backoff\"\nstatus = 504", "status = 504"),
+    ("unknown retry class", "retry = \"backoff\"\nstatus = 504", "retry = \"maybe\"\nstatus = 504"),
+    ("retry class twice", "retry = [\"after\", \"backoff\"]", "retry = [\"after\", \"after\"]"),
+    ("retry class that cannot be read back", "\"erneut\": \"$retry.kind\", \"kurz\"", "\"kurz\""),
     ("retried after no delay", "after_ms = 3000\n", ""),
-    (
-        "delay on a code never retried",
-        "status = 413",
-        "status = 413\nafter_ms = 5",
-    ),
+    ("delay on a code never retried", "status = 413", "status = 413\nafter_ms = 5"),
     ("no status", "status = 413\n", ""),
-    (
-        "status that is no 4xx or 5xx",
-        "status = 413",
-        "status = 200",
-    ),
-    (
-        "status that is no number",
-        "status = 413",
-        "status = \"413\"",
-    ),
+    ("status that is no 4xx or 5xx", "status = 413", "status = 200"),
+    ("status that is no number", "status = 413", "status = \"413\""),
     (
         "unknown alert level",
         "alert = \"horn\"\nmessage = \"Unklare",
         "alert = \"siren\"\nmessage = \"Unklare",
     ),
     ("no message", "message = \"Unklare Stoerung\"\n", ""),
-    (
-        "empty message",
-        "message = \"Unklare Stoerung\"",
-        "message = \"\"",
-    ),
+    ("empty message", "message = \"Unklare Stoerung\"", "message = \"\""),
     (
         "message that would be redacted",
         "message = \"Unklare Stoerung\"",
@@ -232,96 +100,40 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("no meaning", "meaning = \"Nobody knows.\"\n", ""),
     ("no action", "action = \"Call the harbour master.\"\n", ""),
     ("malformed since", "since = \"1.0.0\"", "since = \"v1\""),
-    (
-        "unknown outcome",
-        "outcome = \"not_sent\"",
-        "outcome = \"lost\"",
-    ),
-    (
-        "retired without a successor",
-        ", successor = \"H-200\" }",
-        " }",
-    ),
-    (
-        "successor not in the list",
-        "successor = \"H-200\"",
-        "successor = \"H-222\"",
-    ),
-    (
-        "type missing where it is shown",
-        "\"kurz\": \"$title\"",
-        "\"kurz\": \"$type\"",
-    ),
+    ("unknown outcome", "outcome = \"not_sent\"", "outcome = \"lost\""),
+    ("retired without a successor", ", successor = \"H-200\" }", " }"),
+    ("successor not in the list", "successor = \"H-200\"", "successor = \"H-222\""),
+    ("type missing where it is shown", "\"kurz\": \"$title\"", "\"kurz\": \"$type\""),
     (
         "rule whose pattern does not compile",
         "when = { text = '(?i)\\bfog\\b'",
         "when = { text = '(?i)\\bfog\\b['",
     ),
-    (
-        "rule that names no code",
-        "code = \"H-200\"\n\n[[redact]]",
-        "code = \"FOG\"\n\n[[redact]]",
-    ),
+    ("rule that names no code", "code = \"H-200\"\n\n[[redact]]", "code = \"FOG\"\n\n[[redact]]"),
     (
         "rule that matches everything",
         "when = { text = '(?i)\\bfog\\b', shape = \"tool_error\" }",
         "when = {}",
     ),
-    (
-        "rule with an unknown shape",
-        "shape = \"tool_error\"",
-        "shape = \"round\"",
-    ),
-    (
-        "rule without when",
-        "when = { text = '(?i)\\bfog\\b', shape = \"tool_error\" }\n",
-        "",
-    ),
+    ("rule with an unknown shape", "shape = \"tool_error\"", "shape = \"round\""),
+    ("rule without when", "when = { text = '(?i)\\bfog\\b', shape = \"tool_error\" }\n", ""),
     (
         "redaction whose pattern does not compile",
         "pattern = 'berth-[0-9]{4}'",
         "pattern = 'berth-[0-9{4}'",
     ),
-    (
-        "redaction of an unknown kind",
-        "kind = \"credential\"",
-        "kind = \"secret\"",
-    ),
-    (
-        "redaction without keywords",
-        "keywords = [\"berth-\"]\n",
-        "",
-    ),
+    ("redaction of an unknown kind", "kind = \"credential\"", "kind = \"secret\""),
+    ("redaction without keywords", "keywords = [\"berth-\"]\n", ""),
     (
         "release that adds an unknown code",
         "adds = [\"H-201\", \"H-301\"]",
         "adds = [\"H-201\", \"H-302\"]",
     ),
-    (
-        "release without a note",
-        "note = \"The first codes.\"\n",
-        "",
-    ),
-    (
-        "test whose fault cannot be read",
-        "fault = '''{\"code\"",
-        "fault = '''{code",
-    ),
-    (
-        "test of an unknown code",
-        "fault = '''{\"code\":\"H-200\"",
-        "fault = '''{\"code\":\"H-222\"",
-    ),
-    (
-        "test that expects nothing",
-        "\nmcp = '''[\"stoerung\",",
-        "\nmpc = '''[\"stoerung\",",
-    ),
-    (
-        "test of an unknown profile",
-        "profile = \"full\"",
-        "profile = \"ful\"",
-    ),
+    ("release without a note", "note = \"The first codes.\"\n", ""),
+    ("test whose fault cannot be read", "fault = '''{\"code\"", "fault = '''{code"),
+    ("test of an unknown code", "fault = '''{\"code\":\"H-200\"", "fault = '''{\"code\":\"H-222\""),
+    ("test that expects nothing", "\nmcp = '''[\"stoerung\",", "\nmpc = '''[\"stoerung\","),
+    ("test of an unknown profile", "profile = \"full\"", "profile = \"ful\""),
 ];
 
 #[test]
@@ -330,34 +142,20 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
     for (name, from, to) in MISTAKES {
         assert!(FILE.contains(from), "{name}: {from}");
         // Where every row must have the key, all but the first are mended by it, too.
-        let broken = if *name == "no codes" {
-            FILE.replace(from, to)
-        } else {
-            FILE.replacen(from, to, 1)
-        };
+        let broken =
+            if *name == "no codes" { FILE.replace(from, to) } else { FILE.replacen(from, to, 1) };
         let mistakes = Contract::load("harbour.toml", &broken).expect_err(name);
         let first = mistakes.list.iter().take(2);
         shown += &format!("# {name}\n");
         for m in first {
-            shown += &format!(
-                "harbour.toml:{}:{}: {}\n  help: {}\n",
-                m.line, m.column, m.what, m.help
-            );
+            shown +=
+                &format!("harbour.toml:{}:{}: {}\n  help: {}\n", m.line, m.column, m.what, m.help);
         }
-        assert!(
-            mistakes
-                .list
-                .iter()
-                .all(|m| m.line >= 1 && !m.help.is_empty()),
-            "{name}"
-        );
+        assert!(mistakes.list.iter().all(|m| m.line >= 1 && !m.help.is_empty()), "{name}");
     }
     insta::assert_snapshot!("mistakes", shown);
-    let mut messages: Vec<String> = shown
-        .lines()
-        .filter(|l| l.starts_with("harbour.toml:"))
-        .map(str::to_owned)
-        .collect();
+    let mut messages: Vec<String> =
+        shown.lines().filter(|l| l.starts_with("harbour.toml:")).map(str::to_owned).collect();
     messages.sort();
     messages.dedup();
     assert!(messages.len() >= 60, "{}", messages.len());

@@ -10,14 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{STAMP, envelope, envelope_json, fault, keys, report, text};
 
-type Row = (
-    &'static str,
-    &'static [u16],
-    &'static str,
-    &'static str,
-    bool,
-    &'static str,
-);
+type Row = (&'static str, &'static [u16], &'static str, &'static str, bool, &'static str);
 
 /// The document's matrix: code, statuses, MCP surface, category, retryable, alert level.
 const MATRIX: [Row; 9] = [
@@ -29,70 +22,14 @@ const MATRIX: [Row; 9] = [
         false,
         "warning",
     ),
-    (
-        "protocol.version_conflict",
-        &[400],
-        "initialize/call error",
-        "validation",
-        false,
-        "warning",
-    ),
-    (
-        "governance.rate_limited",
-        &[429],
-        "tools/call error",
-        "governance",
-        true,
-        "warning",
-    ),
-    (
-        "governance.budget_exceeded",
-        &[403],
-        "tools/call error",
-        "governance",
-        false,
-        "critical",
-    ),
-    (
-        "auth.unauthorized",
-        &[401],
-        "initialize error",
-        "auth",
-        false,
-        "critical",
-    ),
-    (
-        "auth.forbidden",
-        &[403],
-        "call/read error",
-        "auth",
-        false,
-        "critical",
-    ),
-    (
-        "runtime.timeout",
-        &[504],
-        "call/read error",
-        "runtime",
-        true,
-        "warning",
-    ),
-    (
-        "dependency.unavailable",
-        &[503],
-        "call/read error",
-        "dependency",
-        true,
-        "warning",
-    ),
-    (
-        "internal.unexpected",
-        &[500],
-        "generic error",
-        "internal",
-        false,
-        "critical",
-    ),
+    ("protocol.version_conflict", &[400], "initialize/call error", "validation", false, "warning"),
+    ("governance.rate_limited", &[429], "tools/call error", "governance", true, "warning"),
+    ("governance.budget_exceeded", &[403], "tools/call error", "governance", false, "critical"),
+    ("auth.unauthorized", &[401], "initialize error", "auth", false, "critical"),
+    ("auth.forbidden", &[403], "call/read error", "auth", false, "critical"),
+    ("runtime.timeout", &[504], "call/read error", "runtime", true, "warning"),
+    ("dependency.unavailable", &[503], "call/read error", "dependency", true, "warning"),
+    ("internal.unexpected", &[500], "generic error", "internal", false, "critical"),
 ];
 
 fn http(json: &str) -> Value {
@@ -104,25 +41,15 @@ fn http(json: &str) -> Value {
 fn o1_canonical_fields() {
     let contract = builtin("owlclaw").unwrap();
     let categories: HashSet<&str> = contract.categories.iter().map(String::as_str).collect();
-    let seven = [
-        "validation",
-        "compatibility",
-        "governance",
-        "auth",
-        "runtime",
-        "dependency",
-        "internal",
-    ];
+    let seven =
+        ["validation", "compatibility", "governance", "auth", "runtime", "dependency", "internal"];
     assert_eq!(categories, HashSet::from(seven));
     for code in contract.codes() {
         let (domain, reason) = code.id.split_once('.').unwrap();
         assert!(!domain.is_empty() && !reason.is_empty());
         let error =
             envelope_json("owlclaw", &json!({"code": code.id}).to_string())["error"].clone();
-        assert_eq!(
-            keys(&error),
-            ["code", "message", "category", "retryable", "incident_id"]
-        );
+        assert_eq!(keys(&error), ["code", "message", "category", "retryable", "incident_id"]);
     }
     let full = envelope_json(
         "owlclaw",
@@ -135,10 +62,7 @@ fn o1_canonical_fields() {
 #[test]
 fn o2_problem_details_over_http() {
     let contract = builtin("owlclaw").unwrap();
-    assert_eq!(
-        contract.content_type(Surface::Http),
-        "application/problem+json"
-    );
+    assert_eq!(contract.content_type(Surface::Http), "application/problem+json");
     let fault = fault(
         "owlclaw",
         r#"{"code":"protocol.unsupported_version","incident":"inc_20260226_001","details":{"supported_versions":["v1"]}}"#,
@@ -189,14 +113,8 @@ fn o4_the_nine_rows_of_the_matrix() {
         })
         .collect();
     assert_eq!(found, MATRIX);
-    assert_eq!(
-        http(r#"{"code":"protocol.unsupported_version"}"#)["status"],
-        400
-    );
-    assert_eq!(
-        http(r#"{"code":"protocol.unsupported_version","status":426}"#)["status"],
-        426
-    );
+    assert_eq!(http(r#"{"code":"protocol.unsupported_version"}"#)["status"], 400);
+    assert_eq!(http(r#"{"code":"protocol.unsupported_version","status":426}"#)["status"], 426);
     assert!(fault("owlclaw", r#"{"code":"auth.forbidden","status":426}"#).is_err());
 }
 
@@ -220,37 +138,17 @@ fn o6_retry_follows_the_row() {
     let contract = builtin("owlclaw").unwrap();
     for (code, _, _, _, retryable, _) in MATRIX {
         let class = contract.code(code).unwrap().default_retry();
-        assert_eq!(
-            class,
-            if retryable {
-                RetryClass::Backoff
-            } else {
-                RetryClass::Never
-            }
-        );
+        assert_eq!(class, if retryable { RetryClass::Backoff } else { RetryClass::Never });
     }
 }
 
 #[test]
 fn o7_thresholds_are_data() {
     let contract = builtin("owlclaw").unwrap();
-    let paging = |name: &str| {
-        contract
-            .levels
-            .iter()
-            .find(|l| l.name == name)
-            .unwrap()
-            .paging
-    };
+    let paging = |name: &str| contract.levels.iter().find(|l| l.name == name).unwrap().paging;
     assert_eq!(paging("critical"), Paging::Every);
     let five_minutes = std::time::Duration::from_mins(5);
-    assert_eq!(
-        paging("warning"),
-        Paging::MoreThan {
-            events: 5,
-            within: five_minutes
-        }
-    );
+    assert_eq!(paging("warning"), Paging::MoreThan { events: 5, within: five_minutes });
 }
 
 #[test]
@@ -277,10 +175,7 @@ fn o8_a_new_code_needs_a_row_a_test_and_a_release_note() {
         &format!("{file}{row}{test}{note}")
             .replace("version = \"1.0.0\"\ntitle", "version = \"1.1.0\"\ntitle"),
     );
-    assert_eq!(
-        compat::impact(&compat::changes(&published, &whole)),
-        compat::Impact::Additive
-    );
+    assert_eq!(compat::impact(&compat::changes(&published, &whole)), compat::Impact::Additive);
 }
 
 #[test]
@@ -300,22 +195,13 @@ fn o8_a_test_of_the_contract_that_fails_is_found() {
 #[test]
 fn o9_incident_ids_lead_to_the_trace() {
     let incident = |json: &str| {
-        envelope_json("owlclaw", json)["error"]["incident_id"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        envelope_json("owlclaw", json)["error"]["incident_id"].as_str().unwrap().to_owned()
     };
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let with = |trace: &str| incident(&json!({"code":"runtime.timeout","trace":trace}).to_string());
     assert_eq!(with(trace), format!("inc_20260119_{trace}"));
-    assert_eq!(
-        with(&format!("00-{trace}-00f067aa0ba902b7-01")),
-        format!("inc_20260119_{trace}")
-    );
-    assert_eq!(
-        incident(r#"{"code":"runtime.timeout"}"#),
-        "inc_20260119_0000000000000007"
-    );
+    assert_eq!(with(&format!("00-{trace}-00f067aa0ba902b7-01")), format!("inc_20260119_{trace}"));
+    assert_eq!(incident(r#"{"code":"runtime.timeout"}"#), "inc_20260119_0000000000000007");
     assert_eq!(
         with("../../etc passwd"),
         "inc_20260119_0000000000000007",
@@ -326,30 +212,11 @@ fn o9_incident_ids_lead_to_the_trace() {
         "inc_20260226_001"
     );
     // The date is that of UTC.
-    let midnight = Stamp {
-        now_ms: 1_768_867_199_999,
-        ..STAMP
-    };
+    let midnight = Stamp { now_ms: 1_768_867_199_999, ..STAMP };
     let contract = builtin("owlclaw").unwrap();
     let last = Fault::new(&contract, Report::new("runtime.timeout"), &midnight).unwrap();
-    assert!(
-        last.public()
-            .incident
-            .as_deref()
-            .unwrap()
-            .starts_with("inc_20260119_")
-    );
-    let first = Stamp {
-        now_ms: 1_768_867_200_000,
-        ..STAMP
-    };
+    assert!(last.public().incident.as_deref().unwrap().starts_with("inc_20260119_"));
+    let first = Stamp { now_ms: 1_768_867_200_000, ..STAMP };
     let first = Fault::new(&contract, report(r#"{"code":"runtime.timeout"}"#), &first).unwrap();
-    assert!(
-        first
-            .public()
-            .incident
-            .as_deref()
-            .unwrap()
-            .starts_with("inc_20260120_")
-    );
+    assert!(first.public().incident.as_deref().unwrap().starts_with("inc_20260120_"));
 }

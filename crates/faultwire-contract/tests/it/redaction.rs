@@ -18,9 +18,7 @@ struct Keep {
 }
 
 fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -132,11 +130,8 @@ proptest! {
 fn every_shared_rule_compiles() {
     // Each rule is compiled when a text has one of its keywords; this text has them all.
     let file = include_str!("../../rules/redaction.toml");
-    let everything: String = file
-        .lines()
-        .filter(|l| l.contains('"'))
-        .map(|l| l.replace('"', " "))
-        .collect();
+    let everything: String =
+        file.lines().filter(|l| l.contains('"')).map(|l| l.replace('"', " ")).collect();
     let _ = Redactor::default().redact(&everything);
 }
 

@@ -5,10 +5,7 @@ use std::time::Duration;
 use faultwire_contract::{Backoff, Outcome, Question, Reason, RetryClass, Safety, Verdict, decide};
 use proptest::prelude::*;
 
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(500),
-    cap: Duration::from_secs(30),
-};
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(30) };
 
 /// The rule as a person would say it.
 fn expected(q: &Question) -> Result<(), Reason> {
@@ -75,10 +72,7 @@ fn check(q: &Question) {
 #[test]
 fn o6_delays_double_up_to_the_cap() {
     let ceilings: Vec<u128> = (1..=9).map(|n| BACKOFF.ceiling(n).as_millis()).collect();
-    assert_eq!(
-        ceilings,
-        [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]
-    );
+    assert_eq!(ceilings, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
     assert_eq!(BACKOFF.ceiling(u32::MAX), BACKOFF.cap);
     assert_eq!(BACKOFF.delay(1, 0), Duration::ZERO);
     assert_eq!(BACKOFF.delay(1, u64::MAX), Duration::from_millis(500));

@@ -23,15 +23,10 @@ fn check(contract: &std::sync::Arc<Contract>, fault: &Fault) {
             same_where_told(&fault.report(), &read);
             let again = Fault::new(contract, read, &STAMP).unwrap();
             let rewritten = again.envelope(surface, profile);
-            assert_eq!(
-                String::from_utf8_lossy(&rewritten),
-                String::from_utf8_lossy(&bytes)
-            );
+            assert_eq!(String::from_utf8_lossy(&rewritten), String::from_utf8_lossy(&bytes));
             // Members may come in any order.
             let shuffled = reversed(serde_json::from_slice(&bytes).unwrap()).to_string();
-            let read_again = contract
-                .read(surface, profile, shuffled.as_bytes())
-                .unwrap();
+            let read_again = contract.read(surface, profile, shuffled.as_bytes()).unwrap();
             assert_eq!(read_again.code, again.code().id);
         }
     }
@@ -39,10 +34,7 @@ fn check(contract: &std::sync::Arc<Contract>, fault: &Fault) {
 
 /// Every fact that the reading has is the fault's own, defaults aside.
 fn same_where_told(fault: &Report, read: &Report) {
-    let (fault, read) = (
-        serde_json::to_value(fault).unwrap(),
-        serde_json::to_value(read).unwrap(),
-    );
+    let (fault, read) = (serde_json::to_value(fault).unwrap(), serde_json::to_value(read).unwrap());
     for (key, value) in read.as_object().unwrap() {
         match (key.as_str(), fault.get(key)) {
             ("meta" | "session", told) => {
@@ -60,13 +52,9 @@ fn same_where_told(fault: &Report, read: &Report) {
 
 fn reversed(value: Value) -> Value {
     match value {
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .rev()
-                .map(|(k, v)| (k, reversed(v)))
-                .collect(),
-        ),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().rev().map(|(k, v)| (k, reversed(v))).collect())
+        }
         other => other,
     }
 }
@@ -150,11 +138,8 @@ proptest! {
 #[test]
 fn what_contradicts_its_code_is_no_envelope() {
     let owlclaw = builtin("owlclaw").unwrap();
-    let refuse = |json: &str| {
-        owlclaw
-            .read(Surface::Mcp, Profile::default(), json.as_bytes())
-            .unwrap_err()
-    };
+    let refuse =
+        |json: &str| owlclaw.read(Surface::Mcp, Profile::default(), json.as_bytes()).unwrap_err();
     let error = |code: &str, category: &str, retryable: bool, more: &str| {
         format!(
             r#"{{"error":{{"code":"{code}","message":"m","category":"{category}","retryable":{retryable},"incident_id":"i"{more}}}}}"#
@@ -172,23 +157,9 @@ fn what_contradicts_its_code_is_no_envelope() {
     for (json, contradiction) in [
         (error("auth.forbidden", "runtime", false, ""), true),
         (error("auth.forbidden", "auth", true, ""), true),
-        (
-            error("auth.forbidden", "auth", false, r#","retry_after":3"#),
-            true,
-        ),
-        (
-            error("auth.forbidden", "auth", false, r#","extra":3"#),
-            false,
-        ),
-        (
-            error(
-                "auth.forbidden",
-                "auth",
-                false,
-                r#","code":"auth.forbidden""#,
-            ),
-            false,
-        ),
+        (error("auth.forbidden", "auth", false, r#","retry_after":3"#), true),
+        (error("auth.forbidden", "auth", false, r#","extra":3"#), false),
+        (error("auth.forbidden", "auth", false, r#","code":"auth.forbidden""#), false),
         (r#"{"error":{"code":"auth.forbidden"}}"#.to_owned(), false),
         ("[]".to_owned(), false),
         (String::new(), false),
@@ -201,31 +172,18 @@ fn what_contradicts_its_code_is_no_envelope() {
         );
     }
     let unknown = refuse(&error("runtime.new", "runtime", true, ""));
-    let ReadError::UnknownCode { code, category, .. } = unknown else {
-        panic!("{unknown}")
-    };
-    assert_eq!(
-        (code.as_str(), category.as_deref()),
-        ("runtime.new", Some("runtime"))
-    );
+    let ReadError::UnknownCode { code, category, .. } = unknown else { panic!("{unknown}") };
+    assert_eq!((code.as_str(), category.as_deref()), ("runtime.new", Some("runtime")));
     assert!(owlclaw.class_of_unknown(Some("runtime")).is_retryable());
-    assert!(
-        !owlclaw.class_of_unknown(Some("governance")).is_retryable(),
-        "its codes do not agree"
-    );
+    assert!(!owlclaw.class_of_unknown(Some("governance")).is_retryable(), "its codes do not agree");
     assert!(!owlclaw.class_of_unknown(None).is_retryable());
 }
 
 #[test]
 fn a_list_is_read_item_by_item() {
     let harbour = harbour();
-    let read = |json: Value| {
-        harbour.read(
-            Surface::Mcp,
-            Profile::default(),
-            json.to_string().as_bytes(),
-        )
-    };
+    let read =
+        |json: Value| harbour.read(Surface::Mcp, Profile::default(), json.to_string().as_bytes());
     assert!(read(json!(["stoerung", "H-100", {"text": "t", "erneut": "nie"}])).is_ok());
     assert!(read(json!(["stoerung", "H-100", {"text": "t", "erneut": "nie"}, 1])).is_err());
     assert!(read(json!(["stoerung", "H-100"])).is_err());

@@ -18,10 +18,7 @@ fn full(code: &str) -> Report {
 }
 
 fn validator(schema: &Value) -> jsonschema::Validator {
-    assert_eq!(
-        schema["$schema"],
-        "https://json-schema.org/draft/2020-12/schema"
-    );
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     jsonschema::draft202012::new(schema).unwrap()
 }
 
@@ -31,19 +28,15 @@ fn every_envelope_validates() {
     for contract in every_contract() {
         for profile in contract.all_profiles() {
             for surface in Surface::ALL {
-                let schema = contract
-                    .schema(SchemaOf::Surface(surface), profile)
-                    .unwrap();
+                let schema = contract.schema(SchemaOf::Surface(surface), profile).unwrap();
                 let validator = validator(&schema);
                 for code in contract.codes() {
                     for report in [Report::new(&code.id), full(&code.id)] {
                         let fault = Fault::new(&contract, report, &STAMP).unwrap();
                         let envelope: Value =
                             serde_json::from_slice(&fault.envelope(surface, profile)).unwrap();
-                        let errors: Vec<_> = validator
-                            .iter_errors(&envelope)
-                            .map(|e| e.to_string())
-                            .collect();
+                        let errors: Vec<_> =
+                            validator.iter_errors(&envelope).map(|e| e.to_string()).collect();
                         assert!(
                             errors.is_empty(),
                             "{} {}: {errors:?} {envelope}",
@@ -71,10 +64,7 @@ fn every_result_validates() {
                 let fault = Fault::new(&contract, full(&code.id), &STAMP).unwrap();
                 for options in [
                     ResultOptions::default(),
-                    ResultOptions {
-                        has_output_schema: true,
-                        modern: true,
-                    },
+                    ResultOptions { has_output_schema: true, modern: true },
                 ] {
                     let result: Value =
                         serde_json::from_slice(&fault.call_tool_result(profile, options)).unwrap();

@@ -8,12 +8,7 @@ use crate::support::{STAMP, harbour, report, text};
 fn envelope(json: &str, profile: &str) -> Value {
     let contract = harbour();
     let fault = faultwire_contract::Fault::new(&contract, report(json), &STAMP).unwrap();
-    serde_json::from_str(&text(
-        &fault,
-        Surface::Mcp,
-        contract.profile(profile).unwrap(),
-    ))
-    .unwrap()
+    serde_json::from_str(&text(&fault, Surface::Mcp, contract.profile(profile).unwrap())).unwrap()
 }
 
 #[test]
@@ -31,11 +26,7 @@ fn its_envelope_is_a_list() {
         full[2]["woher"],
         json!({"wer":"policy","wie_weit":"not_sent","werkzeug":"unbekannt"})
     );
-    assert_eq!(
-        full[3],
-        json!({"a":{"b":{"c":{"d":"..."}}}}),
-        "details_depth = 4"
-    );
+    assert_eq!(full[3], json!({"a":{"b":{"c":{"d":"..."}}}}), "details_depth = 4");
 }
 
 #[test]
@@ -45,14 +36,8 @@ fn its_rules_and_redaction_are_its_own() {
         json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":said}],"isError":true}}).to_string()
     };
     let failure = classify(&contract, line("thick fog at berth-1234").as_bytes()).unwrap();
-    assert_eq!(
-        (failure.rule.as_str(), failure.report.code.as_str()),
-        ("fog", "H-200")
-    );
-    assert_eq!(
-        contract.redactor().redact("moor at berth-1234"),
-        "moor at [redacted]"
-    );
+    assert_eq!((failure.rule.as_str(), failure.report.code.as_str()), ("fog", "H-200"));
+    assert_eq!(contract.redactor().redact("moor at berth-1234"), "moor at [redacted]");
     assert_eq!(
         contract.redactor().redact("password=x1 at berth-1"),
         "password=[redacted] at berth-1"

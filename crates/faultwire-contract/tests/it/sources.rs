@@ -57,11 +57,7 @@ fn no_contract_name_stands_in_rust_but_in_the_list() {
         // What people read in --help may show an example.
         let in_help = file.ends_with("faultwire-cli/src/args.rs");
         let names = BUILTINS.iter().any(|b| line.contains(b.name));
-        assert!(
-            !names || in_list || in_help,
-            "{}:{number}: {line}",
-            file.display()
-        );
+        assert!(!names || in_list || in_help, "{}:{number}: {line}", file.display());
     }
 }
 
@@ -69,10 +65,7 @@ fn no_contract_name_stands_in_rust_but_in_the_list() {
 fn the_files_that_architecture_names_exist() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let mut named = 0;
-    for word in text
-        .split(['`', ' ', '\n', '|', '(', ')'])
-        .filter(|w| w.contains('/'))
-    {
+    for word in text.split(['`', ' ', '\n', '|', '(', ')']).filter(|w| w.contains('/')) {
         let is_path = ["crates/", "contracts/", "corpus/", "docs/", "scripts/"]
             .iter()
             .any(|p| word.starts_with(p));
@@ -89,10 +82,7 @@ fn every_clause_of_the_contracts_is_named_by_a_test() {
     let mut files = Vec::new();
     rust_files(&root().join("crates/faultwire-contract/tests"), &mut files);
     rust_files(&root().join("crates/faultwire-cli/tests"), &mut files);
-    let tests: String = files
-        .iter()
-        .map(|f| fs::read_to_string(f).unwrap())
-        .collect();
+    let tests: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
     let clauses = [
         ("k", vec![1, 2, 3, 4, 5, 6, 7, 8, 11]),
         ("t", vec![1, 2, 3, 4, 5, 7]),

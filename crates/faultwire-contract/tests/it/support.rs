@@ -8,11 +8,7 @@ use faultwire_contract::{
 use serde_json::Value;
 
 /// 2026-01-19T15:32:10.123Z and a fixed random number.
-pub const STAMP: Stamp = Stamp {
-    now_ms: 1_768_836_730_123,
-    random: 7,
-    show_stack: false,
-};
+pub const STAMP: Stamp = Stamp { now_ms: 1_768_836_730_123, random: 7, show_stack: false };
 
 /// The sixth contract.
 pub fn harbour() -> Arc<Contract> {
@@ -21,11 +17,7 @@ pub fn harbour() -> Arc<Contract> {
 
 /// The five and the sixth.
 pub fn every_contract() -> Vec<Arc<Contract>> {
-    BUILTINS
-        .iter()
-        .map(Builtin::contract)
-        .chain([harbour()])
-        .collect()
+    BUILTINS.iter().map(Builtin::contract).chain([harbour()]).collect()
 }
 
 /// A report from its JSON form.
@@ -40,11 +32,7 @@ pub fn fault(contract: &str, json: &str) -> Result<Fault, FaultError> {
 
 /// The envelope's bytes, as text.
 pub fn envelope(contract: &str, json: &str) -> String {
-    text(
-        &fault(contract, json).unwrap(),
-        Surface::Mcp,
-        Profile::default(),
-    )
+    text(&fault(contract, json).unwrap(), Surface::Mcp, Profile::default())
 }
 
 /// The envelope as JSON.
@@ -58,10 +46,5 @@ pub fn text(fault: &Fault, surface: Surface, profile: Profile) -> String {
 
 /// The keys of an object, in order.
 pub fn keys(value: &Value) -> Vec<&str> {
-    value
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect()
+    value.as_object().unwrap().keys().map(String::as_str).collect()
 }

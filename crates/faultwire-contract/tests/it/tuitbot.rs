@@ -47,13 +47,8 @@ fn t1_one_envelope_for_failures_and_successes() {
 
     let contract = builtin("tuitbot").unwrap();
     let data = RawValue::from_string(r#"{"id": 1.0, "x":[ ]}"#.to_owned()).unwrap();
-    let meta = Meta {
-        elapsed_ms: Some(12),
-        ..Meta::default()
-    };
-    let wrapped = contract
-        .success(contract.profile("api").unwrap(), &data, &meta)
-        .unwrap();
+    let meta = Meta { elapsed_ms: Some(12), ..Meta::default() };
+    let wrapped = contract.success(contract.profile("api").unwrap(), &data, &meta).unwrap();
     assert_eq!(
         String::from_utf8(wrapped).unwrap(),
         r#"{"success":true,"data":{"id": 1.0, "x":[ ]},"meta":{"tool_version":"1.0","elapsed_ms":12}}"#
@@ -92,29 +87,17 @@ fn t3_the_27_codes_of_the_table() {
     let found: Vec<(&str, &str, bool)> = contract
         .codes()
         .iter()
-        .map(|c| {
-            (
-                c.id.as_str(),
-                c.category.as_str(),
-                c.default_retry().is_retryable(),
-            )
-        })
+        .map(|c| (c.id.as_str(), c.category.as_str(), c.default_retry().is_retryable()))
         .collect();
     assert_eq!(found, TABLE);
-    assert_eq!(
-        found.iter().filter(|(_, _, retryable)| *retryable).count(),
-        7
-    );
+    assert_eq!(found.iter().filter(|(_, _, retryable)| *retryable).count(), 7);
 }
 
 #[test]
 fn t4_nobody_can_set_retryable() {
     for (code, _, retryable) in TABLE {
         let json = json!({ "code": code }).to_string();
-        assert_eq!(
-            envelope_json("tuitbot", &json)["error"]["retryable"],
-            retryable
-        );
+        assert_eq!(envelope_json("tuitbot", &json)["error"]["retryable"], retryable);
         // There is no such key, and the class must be the row's own.
         let flag = json!({"code": code, "retryable": !retryable}).to_string();
         assert!(serde_json::from_str::<Report>(&flag).is_err());
@@ -127,11 +110,7 @@ fn t4_nobody_can_set_retryable() {
 }
 
 fn contract_class(code: &str) -> RetryClass {
-    builtin("tuitbot")
-        .unwrap()
-        .code(code)
-        .unwrap()
-        .default_retry()
+    builtin("tuitbot").unwrap().code(code).unwrap().default_retry()
 }
 
 #[test]
@@ -154,23 +133,15 @@ fn t5_profiles_and_their_metadata() {
             let api = meta_in("api");
             assert!(api.get("mode").is_none() && api.get("approval_mode").is_none());
             let workflow = meta_in("workflow");
-            assert_eq!(
-                keys(&workflow),
-                ["tool_version", "elapsed_ms", "mode", "approval_mode"]
-            );
+            assert_eq!(keys(&workflow), ["tool_version", "elapsed_ms", "mode", "approval_mode"]);
             assert!(workflow["mode"].is_string() && workflow["approval_mode"].is_boolean());
         }
     }
     // False is written, not left out.
     let contract = builtin("tuitbot").unwrap();
     let data = RawValue::from_string("1".to_owned()).unwrap();
-    let success = contract
-        .success(
-            contract.profile("workflow").unwrap(),
-            &data,
-            &Meta::default(),
-        )
-        .unwrap();
+    let success =
+        contract.success(contract.profile("workflow").unwrap(), &data, &Meta::default()).unwrap();
     let success: Value = serde_json::from_slice(&success).unwrap();
     assert_eq!(success["meta"]["approval_mode"], false);
 }
@@ -189,10 +160,7 @@ fn t7_a_plain_client_sees_the_failure() {
         json!({"name":"tuitbot","version":"1.0.0"})
     );
 
-    let declared = ResultOptions {
-        has_output_schema: true,
-        modern: true,
-    };
+    let declared = ResultOptions { has_output_schema: true, modern: true };
     let result = fault.call_tool_result(contract.profile("api").unwrap(), declared);
     let result: Value = serde_json::from_slice(&result).unwrap();
     assert!(result.get("structuredContent").is_none());

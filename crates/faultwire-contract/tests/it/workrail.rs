@@ -24,14 +24,8 @@ fn w1_one_shape_with_retry_always() {
 #[test]
 fn w2_the_three_kinds_and_their_delay() {
     let retry = |json: &str| envelope_json("workrail", json)["retry"].clone();
-    assert_eq!(
-        retry(r#"{"code":"NOT_FOUND"}"#),
-        json!({"kind":"not_retryable"})
-    );
-    assert_eq!(
-        retry(r#"{"code":"TIMEOUT"}"#),
-        json!({"kind":"retryable_immediate"})
-    );
+    assert_eq!(retry(r#"{"code":"NOT_FOUND"}"#), json!({"kind":"not_retryable"}));
+    assert_eq!(retry(r#"{"code":"TIMEOUT"}"#), json!({"kind":"retryable_immediate"}));
     assert_eq!(
         retry(r#"{"code":"TOKEN_SESSION_LOCKED"}"#),
         json!({"kind":"retryable_after_ms","afterMs":1000})
@@ -61,42 +55,27 @@ fn w3_thirteen_codes_and_the_kinds_that_each_may_choose() {
         ("SESSION_NOT_HEALTHY", &[Never]),
     ];
     let contract = builtin("workrail").unwrap();
-    let found: Vec<_> = contract
-        .codes()
-        .iter()
-        .map(|c| (c.id.as_str(), c.retry.as_slice()))
-        .collect();
+    let found: Vec<_> =
+        contract.codes().iter().map(|c| (c.id.as_str(), c.retry.as_slice())).collect();
     assert_eq!(found, table);
     for (code, listed) in table {
         for class in RetryClass::ALL {
-            let made = fault(
-                "workrail",
-                &json!({"code": code, "retry": class}).to_string(),
-            );
+            let made = fault("workrail", &json!({"code": code, "retry": class}).to_string());
             if listed.contains(&class) {
                 assert_eq!(made.unwrap().retry(), class);
             } else {
-                assert!(
-                    matches!(made, Err(FaultError::RetryNotListed { .. })),
-                    "{code} {class:?}"
-                );
+                assert!(matches!(made, Err(FaultError::RetryNotListed { .. })), "{code} {class:?}");
             }
         }
     }
     // A delay alone chooses the kind that takes one; where there is none it is refused.
-    let delayed = fault(
-        "workrail",
-        r#"{"code":"INTERNAL_ERROR","retry_after_ms":50}"#,
-    )
-    .unwrap();
+    let delayed = fault("workrail", r#"{"code":"INTERNAL_ERROR","retry_after_ms":50}"#).unwrap();
     assert_eq!(delayed.retry(), After);
     let refused = fault("workrail", r#"{"code":"NOT_FOUND","retry_after_ms":50}"#).unwrap_err();
     assert!(matches!(refused, FaultError::DelayNotTaken { .. }));
-    let refused = fault(
-        "workrail",
-        r#"{"code":"TIMEOUT","retry":"immediate","retry_after_ms":50}"#,
-    )
-    .unwrap_err();
+    let refused =
+        fault("workrail", r#"{"code":"TIMEOUT","retry":"immediate","retry_after_ms":50}"#)
+            .unwrap_err();
     assert!(matches!(refused, FaultError::DelayNotTaken { .. }));
 }
 
@@ -108,25 +87,14 @@ fn w5_details_are_json_and_nothing_else() {
         values: Vec<f64>,
     }
     let contract = builtin("workrail").unwrap();
-    let report = || Report {
-        message: Some("cannot measure".into()),
-        ..Report::new("PRECONDITION_FAILED")
-    };
-    let good = Measured {
-        name: "a",
-        values: vec![1.5],
-    };
+    let report =
+        || Report { message: Some("cannot measure".into()), ..Report::new("PRECONDITION_FAILED") };
+    let good = Measured { name: "a", values: vec![1.5] };
     let fault = Fault::with_details(&contract, report(), &good, &STAMP).unwrap();
-    assert_eq!(
-        fault.public().details,
-        Some(json!({"name":"a","values":[1.5]}))
-    );
+    assert_eq!(fault.public().details, Some(json!({"name":"a","values":[1.5]})));
 
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let broken = Measured {
-            name: "a",
-            values: vec![1.5, bad],
-        };
+        let broken = Measured { name: "a", values: vec![1.5, bad] };
         let fault = Fault::with_details(&contract, report(), &broken, &STAMP).unwrap();
         let envelope: Value =
             serde_json::from_str(&text(&fault, Surface::Mcp, Profile::default())).unwrap();
@@ -137,20 +105,15 @@ fn w5_details_are_json_and_nothing_else() {
         assert!(why.starts_with("$.values[1]: "), "{why}");
     }
     let keys = std::collections::HashMap::from([(vec![1u8], 1)]);
-    assert_eq!(
-        details::from(&keys).unwrap_err(),
-        ["$: a key that is no string"]
-    );
+    assert_eq!(details::from(&keys).unwrap_err(), ["$: a key that is no string"]);
     // Bounded in depth and size.
     let mut deep = json!("bottom");
     for _ in 0..60 {
         deep = json!([deep]);
     }
-    let fault = crate::support::fault(
-        "workrail",
-        &json!({"code":"NOT_FOUND","details":deep}).to_string(),
-    )
-    .unwrap();
+    let fault =
+        crate::support::fault("workrail", &json!({"code":"NOT_FOUND","details":deep}).to_string())
+            .unwrap();
     assert!(!text(&fault, Surface::Mcp, Profile::default()).contains("bottom"));
     let huge = json!({"code":"NOT_FOUND","details":{"x":"y".repeat(100_000)}}).to_string();
     assert!(envelope("workrail", &huge).len() < 9_000);
@@ -160,10 +123,7 @@ fn w5_details_are_json_and_nothing_else() {
 fn w6_suggestions_are_cut_at_512_bytes() {
     let suggestion = |s: &str| {
         let json = json!({"code":"NOT_FOUND","suggestion":s}).to_string();
-        envelope_json("workrail", &json)["suggestion"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        envelope_json("workrail", &json)["suggestion"].as_str().unwrap().to_owned()
     };
     let fits = "s".repeat(512);
     assert_eq!(suggestion(&fits), fits);
@@ -192,10 +152,7 @@ fn w7_options_are_named() {
         )
         .is_ok()
     );
-    let named = Report {
-        suggestion: Some("look again".into()),
-        ..Report::new("NOT_FOUND")
-    };
+    let named = Report { suggestion: Some("look again".into()), ..Report::new("NOT_FOUND") };
     let fault = Fault::new(&builtin("workrail").unwrap(), named, &STAMP).unwrap();
     assert_eq!(fault.public().suggestion.as_deref(), Some("look again"));
 }
