@@ -59,6 +59,22 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The contract that the command speaks, where one was named.
+    pub fn contract(&self) -> Option<&str> {
+        match self {
+            Self::Render(args) => Some(&args.contract.contract),
+            Self::Decode(args) => Some(&args.contract.contract),
+            Self::Classify(args) => Some(&args.contract.contract),
+            Self::Retry(args) => Some(&args.contract.contract),
+            Self::Alerts(AlertsCommand::Replay { contract, .. }) => Some(&contract.contract),
+            Self::Explain(args) => args.contract.as_deref(),
+            Self::Redact(args) => args.contract.as_deref(),
+            Self::Contract(_) | Self::Serve | Self::Completions { .. } => None,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub enum ContractCommand {
     /// List the built-in contracts

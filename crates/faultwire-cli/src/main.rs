@@ -23,17 +23,36 @@ pub(crate) enum Done {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let json = args.json;
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(e) => return usage(&e),
+    };
+    let (json, contract) = (args.json, args.command.contract().map(str::to_owned));
     match run(args) {
         Ok(Done::Fine) => ExitCode::SUCCESS,
         Ok(Done::Findings) => ExitCode::from(1),
         Err(problem) if problem.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(problem) => {
-            edge::complain(&if json { problem.envelope() } else { problem.for_people() });
-            ExitCode::from(2)
-        }
+        Err(problem) => complain(&problem, json, contract.as_deref()),
     }
+}
+
+/// What was typed makes no command. Help and version come this way, too.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
+    if error.exit_code() == 0 || !asked_for_json {
+        // When even that cannot be printed there is nobody left to tell.
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.to_string();
+    let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let problem = Problem::bad("command line", what, "faultwire --help shows what there is");
+    complain(&problem, true, None)
+}
+
+fn complain(problem: &Problem, json: bool, contract: Option<&str>) -> ExitCode {
+    edge::complain(&if json { problem.envelope(contract) } else { problem.for_people() });
+    ExitCode::from(2)
 }
 
 fn run(args: Args) -> Result<Done, Problem> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use faultwire_contract::{Condition, DEFAULT, Fault, Mistakes, Profile, Report, Surface, builtin};
 
-use crate::edge;
 use crate::style::{ERROR, HELP};
+use crate::{chosen, edge};
 
 /// A reason to exit with 2.
 #[derive(Debug, thiserror::Error)]
@@ -55,18 +55,18 @@ impl Problem {
         text
     }
 
-    /// As an envelope of the default contract.
-    pub fn envelope(&self) -> String {
+    /// As an envelope of the contract that the command speaks, or of the default one.
+    pub fn envelope(&self, contract: Option<&str>) -> String {
         let condition = match self {
             Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
             Self::Input(_) | Self::Output(_) => Condition::Internal,
         };
-        let Some(contract) = builtin(DEFAULT) else {
-            return self.for_people();
-        };
+        let named = contract.and_then(|name| chosen::contract(name).ok());
+        let Some(contract) = named.or_else(|| builtin(DEFAULT)) else { return self.for_people() };
+        let help = self.help().map(|help| format!(" ({help})")).unwrap_or_default();
         let report = Report {
             condition: Some(condition),
-            message: Some(self.to_string()),
+            message: Some(format!("{self}{help}")),
             suggestion: self.help().map(str::to_owned),
             ..Report::new(&contract.code_for(condition, None).id)
         };

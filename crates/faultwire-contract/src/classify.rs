@@ -53,15 +53,26 @@ pub fn classify(contract: &Contract, line: &[u8]) -> Option<Failure> {
         Message::Result(result) if result.is_error => {
             evidence::of_result(&result, Shape::ToolError)
         }
-        Message::Result(result) => soft_failure(&result)?,
+        Message::Result(result) => soft_failure(contract, &result)?,
     };
     Some(from_evidence(contract, evidence))
 }
 
-fn soft_failure(result: &Peek<'_>) -> Option<Evidence> {
-    soft::may_fail(result)
-        .then(|| evidence::of_result(result, Shape::SoftFailure))
-        .filter(soft::fails)
+/// A failure dressed as a success, or an envelope that lost its `isError`.
+fn soft_failure(contract: &Contract, result: &Peek<'_>) -> Option<Evidence> {
+    if !soft::may_fail(result) && !may_be_envelope(contract, result) {
+        return None;
+    }
+    let evidence = evidence::of_result(result, Shape::SoftFailure);
+    (soft::fails(&evidence) || envelope(contract, &evidence).is_some()).then_some(evidence)
+}
+
+/// Whether everything that the contract's envelopes must have is somewhere in the only text.
+fn may_be_envelope(contract: &Contract, result: &Peek<'_>) -> bool {
+    let Some(text) = result.only_text() else { return false };
+    let raw = text.get().as_bytes();
+    let opens = raw.iter().skip(1).find(|b| !b.is_ascii_whitespace());
+    matches!(opens, Some(b'{' | b'[')) && contract.mcp.templates.iter().any(|t| t.may_match(raw))
 }
 
 /// The failure of a line that is longer than its reader takes.
@@ -73,7 +84,7 @@ pub fn oversize(contract: &Contract, limit: usize) -> Failure {
 
 fn malformed(contract: &Contract, why: &str) -> Failure {
     let message = format!("The server sent no JSON-RPC message: {why}");
-    protocol(contract, Aspect::Malformed, format!("malformed: {why}"), message)
+    protocol(contract, Aspect::Malformed, "malformed".to_owned(), message)
 }
 
 fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
@@ -84,6 +95,10 @@ fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) 
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     if let Some((report, profile)) = envelope(contract, &evidence) {
+        let mut report = report;
+        let promised = contract.code(&report.code).and_then(|code| code.outcome);
+        report.origin = report.origin.or(Some(Origin::Upstream));
+        report.outcome = report.outcome.or(promised);
         return Failure { rule: "envelope".to_owned(), report, envelope: Some(profile) };
     }
     let shape = evidence.shape.condition();
@@ -97,7 +112,9 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     report.code.clone_from(&row.id);
     let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
     report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
-    report.message = Some(evidence.text).filter(|text| !text.is_empty());
+    // A body that says nothing in words is no message.
+    let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
+    report.message = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
     Failure { rule: rule.to_owned(), report, envelope: None }
 }
 

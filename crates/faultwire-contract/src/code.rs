@@ -38,6 +38,8 @@ pub struct Code {
     pub outcome: Option<Outcome>,
     /// Set when the code is no longer answered.
     pub retired: Option<Retired>,
+    /// The line of its row in the file.
+    pub line: usize,
 }
 
 /// The end of a code's life. It is never removed and its name never reused (A3).

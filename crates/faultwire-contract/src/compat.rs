@@ -210,7 +210,7 @@ impl Diff<'_> {
                     );
                 }
                 (Some(_), None) => {
-                    self.note(Impact::Breaking, "successes are no longer wrapped".to_owned())
+                    self.note(Impact::Breaking, "successes are no longer wrapped".to_owned());
                 }
                 (None, Some(_)) => {
                     self.note(Impact::Breaking, "successes are wrapped now".to_owned());

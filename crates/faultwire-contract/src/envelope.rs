@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
+use crate::incident::is_timestamp;
 use crate::report::{Meta, Report};
 use crate::retry::RetryClass;
 use crate::template::read::Reading;
@@ -34,6 +35,8 @@ pub enum ReadError {
         code: String,
         /// The category beside it: how a client may still treat it.
         category: Option<String>,
+        /// The delay beside it.
+        retry_after_ms: Option<u64>,
     },
     /// The envelope says something about the code that the contract does not.
     #[error("the envelope says that {code} has {fact}, and {contract} says otherwise")]
@@ -78,10 +81,13 @@ impl Contract {
 
     /// Compares what the envelope says about the code with what the contract says.
     fn accept(&self, reading: Reading<'_>) -> Result<Report, ReadError> {
+        let seconds = reading.after_s.map(|s| s.saturating_mul(1000));
+        let delay = reading.report.retry_after_ms.or(seconds);
         let Some(row) = self.code(&reading.report.code) else {
             return Err(ReadError::UnknownCode {
                 contract: self.name.clone(),
                 category: reading.category.map(Into::into),
+                retry_after_ms: delay,
                 code: reading.report.code,
             });
         };
@@ -104,10 +110,18 @@ impl Contract {
         }
         let class = self.claimed_class(&row.retry, &reading).map_err(&contradiction)?;
         let mut report = reading.report;
-        let seconds = reading.after_s.map(|s| s.saturating_mul(1000));
-        report.retry_after_ms = report.retry_after_ms.or(seconds);
-        if report.retry_after_ms.is_some() && !class.takes_delay() {
+        report.retry_after_ms = delay;
+        if delay.is_some() && !class.takes_delay() {
             return Err(contradiction("a delay".to_owned()));
+        }
+        if report.data.is_some() && !row.keeps_data {
+            return Err(contradiction("data".to_owned()));
+        }
+        if report.timestamp.as_deref().is_some_and(|t| !is_timestamp(t)) {
+            return Err(contradiction("a timestamp of another form".to_owned()));
+        }
+        if report.cause.as_ref().is_some_and(|c| !c.is_string() && !c.is_object()) {
+            return Err(contradiction("a cause that is no text and no object".to_owned()));
         }
         report.retry = Some(class);
         if let Some(status) = report.status.filter(|s| !row.status.contains(s)) {
@@ -128,15 +142,15 @@ impl Contract {
             return class.ok_or_else(|| format!("the retry kind {kind:?}"));
         }
         let delayed = reading.after_s.is_some() || reading.report.retry_after_ms.is_some();
-        let fits = |class: &RetryClass| {
-            reading.retryable.is_none_or(|r| r == class.is_retryable())
-                && (!delayed || class.takes_delay())
+        let agrees =
+            |class: &&RetryClass| reading.retryable.is_none_or(|r| r == class.is_retryable());
+        let mut agreeing = listed.iter().filter(agrees);
+        let Some(first) = agreeing.clone().next() else {
+            return Err(format!("retryable {}", reading.retryable.unwrap_or_default()));
         };
-        let claim = || match reading.retryable {
-            Some(retryable) => format!("retryable {retryable}"),
-            None => "a delay".to_owned(),
-        };
-        listed.iter().copied().find(fits).ok_or_else(claim)
+        // A delay speaks for the class that takes one.
+        let takes = agreeing.find(|class| delayed && class.takes_delay());
+        Ok(*takes.unwrap_or(first))
     }
 
     /// Wraps a success, for contracts that do (T1). `None` leaves the success alone.

@@ -294,13 +294,15 @@ impl Public<'_> {
         let known = self.row.outcome.or(report.condition.map(Condition::outcome));
         report.outcome = report.outcome.or(known);
         report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
+        let moment = self.stamp.at(report.timestamp.as_deref());
         let trace = report.trace.as_deref();
-        report.incident = Some(report.incident.unwrap_or_else(|| self.stamp.incident(trace)));
+        report.incident = Some(report.incident.unwrap_or_else(|| moment.incident(trace)));
         for word in short_words(&mut report) {
             *word = word.take().map(|w| self.word(&w));
         }
+        report.tool = report.tool.filter(|tool| !tool.is_empty());
         if report.incident.as_deref() == Some("") {
-            report.incident = Some(self.stamp.incident(None));
+            report.incident = Some(moment.incident(None));
         }
         report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
             Reset::Text(t) => Reset::Text(self.word(&t)),

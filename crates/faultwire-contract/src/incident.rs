@@ -44,6 +44,12 @@ impl Stamp {
         }
     }
 
+    /// The same edge at the moment that a report names, if it does.
+    pub(crate) fn at(&self, timestamp: Option<&str>) -> Self {
+        let named = timestamp.and_then(|t| t.parse::<Timestamp>().ok());
+        Self { now_ms: named.map_or(self.now_ms, Timestamp::as_millisecond), ..*self }
+    }
+
     fn moment(&self) -> Timestamp {
         Timestamp::from_millisecond(self.now_ms).unwrap_or(Timestamp::UNIX_EPOCH)
     }
@@ -69,5 +75,7 @@ fn trace_id(trace: &str) -> Option<String> {
     };
     let fits = (1..=64).contains(&id.len());
     let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    (fits && plain).then(|| id.to_ascii_lowercase())
+    // All zeros is how the trace context says that there is no trace.
+    let is_one = id.bytes().any(|b| b != b'0');
+    (fits && plain && is_one).then(|| id.to_ascii_lowercase())
 }

@@ -11,8 +11,8 @@ use crate::report::Report;
 /// Something that the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The line in the file, where it has one.
-    pub line: Option<usize>,
+    /// The line in the file.
+    pub line: usize,
     /// What is wrong.
     pub what: String,
     /// What to do about it.
@@ -27,7 +27,7 @@ pub fn lint(contract: &Arc<Contract>) -> Vec<Finding> {
     for code in contract.codes() {
         for missing in contract.missing(code) {
             findings.push(Finding {
-                line: None,
+                line: code.line,
                 what: format!("code {:?} {missing}", code.id),
                 help: "a new code needs its row, a test and a release note".to_owned(),
             });
@@ -57,11 +57,8 @@ impl Contract {
 }
 
 fn run(contract: &Arc<Contract>, example: &Example) -> Vec<Finding> {
-    let finding = |what: String, help: &str| Finding {
-        line: Some(example.line),
-        what,
-        help: help.to_owned(),
-    };
+    let finding =
+        |what: String, help: &str| Finding { line: example.line, what, help: help.to_owned() };
     let report: Report = match serde_json::from_str(&example.fault) {
         Ok(report) => report,
         Err(e) => {

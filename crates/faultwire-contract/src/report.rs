@@ -1,7 +1,9 @@
 //! The one JSON form of a failure: what somebody says happened, not yet checked by a contract.
 
 use std::fmt;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -106,6 +108,27 @@ impl Report {
     #[must_use]
     pub fn new(code: impl Into<String>) -> Self {
         Self { code: code.into(), ..Self::default() }
+    }
+}
+
+impl Report {
+    /// The delay that the failure names: directly, or by the moment when a limit resets.
+    #[must_use]
+    pub fn delay(&self, now_ms: i64) -> Option<Duration> {
+        let named = self.retry_after_ms.map(Duration::from_millis);
+        named.or_else(|| {
+            let reset = self.rate_limit_reset.as_ref()?.epoch_ms()?;
+            Some(Duration::from_millis(u64::try_from(reset - now_ms).unwrap_or(0)))
+        })
+    }
+}
+
+impl Reset {
+    fn epoch_ms(&self) -> Option<i64> {
+        match self {
+            Self::Text(text) => text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond),
+            Self::Epoch(seconds) => seconds.as_i64()?.checked_mul(1000),
+        }
     }
 }
 

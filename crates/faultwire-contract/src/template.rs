@@ -22,6 +22,8 @@ pub(crate) struct Template {
     pub root: Node,
     program: Vec<Op>,
     slots: Vec<Slot>,
+    /// What every envelope has somewhere: its fixed keys and words, the longest first.
+    marks: Vec<String>,
 }
 
 /// The shape, as a tree: what is read and what the schema is made from.
@@ -89,7 +91,15 @@ impl Template {
         }
         let mut slots = Vec::new();
         collect(&root, &mut slots);
-        Ok(Self { program: write::flatten(&root, defaults), root, slots })
+        let mut marks = Vec::new();
+        mark(&root, &mut marks);
+        marks.sort_by_key(|m| std::cmp::Reverse(m.len()));
+        Ok(Self { program: write::flatten(&root, defaults), root, slots, marks })
+    }
+
+    /// Whether the bytes can hold an envelope of this shape, escaped or not: a cheap look.
+    pub(crate) fn may_match(&self, bytes: &[u8]) -> bool {
+        self.marks.iter().all(|m| memchr::memmem::find(bytes, m.as_bytes()).is_some())
     }
 
     pub(crate) fn uses(&self, slot: Slot) -> bool {
@@ -171,6 +181,20 @@ fn collect(node: &Node, slots: &mut Vec<Slot>) {
         Node::Slot(slot) => slots.push(*slot),
         Node::Object(members) => members.iter().for_each(|m| collect(&m.node, slots)),
         Node::List(items) => items.iter().for_each(|n| collect(n, slots)),
+    }
+}
+
+fn mark(node: &Node, marks: &mut Vec<String>) {
+    match node {
+        Node::Literal(Value::String(word)) => marks.push(word.clone()),
+        Node::Literal(_) | Node::Slot(_) => {}
+        Node::List(items) => items.iter().for_each(|n| mark(n, marks)),
+        Node::Object(members) => {
+            for member in members.iter().filter(|m| !m.optional) {
+                marks.push(member.key.clone());
+                mark(&member.node, marks);
+            }
+        }
     }
 }
 

@@ -184,7 +184,7 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
             Ok(contract) => all
                 .extend(lint::lint(&contract).into_iter().map(|f| (name, f.line, f.what, f.help))),
             Err(Problem::Contract(mistakes)) => {
-                all.extend(mistakes.list.into_iter().map(|m| (name, Some(m.line), m.what, m.help)));
+                all.extend(mistakes.list.into_iter().map(|m| (name, m.line, m.what, m.help)));
             }
             Err(other) => return Err(other),
         }
@@ -197,7 +197,7 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
     } else {
         let mut out = String::new();
         for (file, line, what, help) in &all {
-            let place = line.map_or_else(|| (*file).clone(), |line| format!("{file}:{line}"));
+            let place = format!("{file}:{line}");
             out +=
                 &format!("{}: {what}\n  {}: {help}\n", paint(ERROR, &place), paint(HELP, "help"));
         }

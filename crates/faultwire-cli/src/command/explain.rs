@@ -30,12 +30,16 @@ pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
         })
         .collect();
     if found.is_empty() {
+        let whose = args
+            .contract
+            .as_ref()
+            .map_or("no built-in contract".to_owned(), |c| format!("nothing in {c}"));
         let all = contracts.iter().flat_map(|c| c.codes().iter().map(|code| code.id.as_str()));
         let help = match nearest(&args.code, all) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "`faultwire contract show NAME` lists the codes of a contract".to_owned(),
         };
-        return Err(Problem::bad(&args.code, "no contract has this code", help));
+        return Err(Problem::bad(&args.code, format!("{whose} has this code"), help));
     }
     if json {
         let pages: Vec<Value> =
@@ -117,7 +121,7 @@ fn indented(json: &[u8]) -> String {
 
 fn retry(contract: &Contract, code: &Code) -> String {
     let one = |class: &RetryClass| match class {
-        RetryClass::Never => paint(WARN, "never: the same call cannot succeed"),
+        RetryClass::Never => paint(WARN, "never: the same call, as it is, cannot succeed"),
         RetryClass::Immediate => paint(GOOD, "at once"),
         RetryClass::After => {
             let ms = code.after.map(|d| d.as_millis()).unwrap_or_default();

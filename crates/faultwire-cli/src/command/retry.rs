@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use faultwire_contract::{
-    Contract, Outcome, Question, ReadError, Reason, Report, RetryClass, Safety, Verdict, decide,
+    Code, Contract, Outcome, Question, ReadError, Reason, Report, RetryClass, Safety, Verdict,
+    decide,
 };
 use serde::Serialize;
 
@@ -30,8 +31,9 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
             (report, class)
         }
         // A code from a newer version of the contract: its category is the best guess.
-        Err(ReadError::UnknownCode { code, category, .. }) => {
-            (Report::new(code), contract.class_of_unknown(category.as_deref()))
+        Err(ReadError::UnknownCode { code, category, retry_after_ms, .. }) => {
+            let class = contract.class_of_unknown(category.as_deref());
+            (Report { retry_after_ms, ..Report::new(code) }, class)
         }
         Err(e) => {
             let help =
@@ -43,7 +45,9 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
     let known = report.outcome.or_else(|| row?.outcome);
     let verdict = decide(&Question {
         class,
-        named_delay: report.retry_after_ms.map(Duration::from_millis),
+        named_delay: report
+            .delay(edge::stamp(&contract).now_ms)
+            .or_else(|| fixed_delay(class, row?)),
         outcome: known.unwrap_or(Outcome::MaybeExecuted),
         safety: safety(args),
         attempt: args.attempt,
@@ -70,6 +74,11 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
     json.push(b'\n');
     edge::print(&json)?;
     Ok(Done::Fine)
+}
+
+/// The row's own delay, for the class that has one.
+fn fixed_delay(class: RetryClass, row: &Code) -> Option<Duration> {
+    row.after.filter(|_| class == RetryClass::After)
 }
 
 fn safety(args: &RetryArgs) -> Safety {

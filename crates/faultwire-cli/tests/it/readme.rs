@@ -18,7 +18,7 @@ fn commands(text: &str) -> Vec<(String, Vec<String>)> {
             (line, true) => match line.strip_prefix("$ ") {
                 Some(command) => found.push((command.to_owned(), Vec::new())),
                 None => {
-                    found.last_mut().expect("a command before its output").1.push(line.to_owned())
+                    found.last_mut().expect("a command before its output").1.push(line.to_owned());
                 }
             },
             _ => {}

@@ -119,7 +119,20 @@ fn with_json_our_own_errors_are_envelopes() {
     let err = faultwire(&["render", "--json"], "nonsense").refused();
     let envelope: Value = serde_json::from_str(&err).unwrap();
     assert_eq!(envelope["error"]["retryable"], false);
-    assert!(envelope["error"]["message"].as_str().unwrap().contains("no fault"));
+    let message = envelope["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("no fault") && message.contains("only \"code\" is needed"),
+        "{message}"
+    );
+    let err = faultwire(&["render", "--json", "-c", "workrail"], "nonsense").refused();
+    assert_eq!(serde_json::from_str::<Value>(&err).unwrap()["code"], "VALIDATION_ERROR");
+    let err = faultwire(&["--json", "render", "--nope"], "").refused();
+    assert!(
+        serde_json::from_str::<Value>(&err).unwrap()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--nope")
+    );
 }
 
 #[test]

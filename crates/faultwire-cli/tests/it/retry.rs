@@ -54,6 +54,29 @@ fn a7_what_may_have_run_is_not_sent_again() {
 }
 
 #[test]
+fn the_delay_of_the_row_or_of_the_reset() {
+    let bare =
+        r#"{"code":"TOKEN_SESSION_LOCKED","message":"m","retry":{"kind":"retryable_after_ms"}}"#;
+    assert_eq!(faultwire(&["retry", "-c", "workrail"], bare).json()["delay_ms"], 1000);
+    let harbour = crate::support::HARBOUR;
+    assert_eq!(retry(harbour, &json!({"code": "H-200"}), &[])["delay_ms"], 3000);
+    let past = retry(
+        "tuitbot",
+        &json!({"code": "x_rate_limited", "rate_limit_reset": "2020-01-01T00:00:00Z"}),
+        &[],
+    );
+    assert_eq!((&past["retry"], &past["delay_ms"]), (&json!(true), &json!(0)));
+    let future = retry(
+        "tuitbot",
+        &json!({"code": "x_rate_limited", "rate_limit_reset": 4_102_444_800u64}),
+        &[],
+    );
+    assert!(future["delay_ms"].as_u64().unwrap() > 86_400_000, "{future}");
+    let unknown = r#"{"error":{"code":"runtime.new","message":"m","category":"runtime","retryable":true,"incident_id":"i","retry_after":3}}"#;
+    assert_eq!(faultwire(&["retry", "--read-only"], unknown).json()["delay_ms"], 3000);
+}
+
+#[test]
 fn every_code_gets_an_answer_on_every_surface() {
     for contract in BUILTINS {
         let shown = faultwire(&["contract", "show", contract, "--json"], "").json();

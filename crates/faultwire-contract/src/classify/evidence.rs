@@ -64,6 +64,8 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
         data.and_then(Value::as_str).map(|s| s.chars().take(512).collect()).unwrap_or_default();
     let code = error.get("code");
     evidence.rpc = code.and_then(Value::as_i64).or(evidence.rpc);
+    let is_status = |n: &i64| (400..=599).contains(n);
+    evidence.status = evidence.status.or(evidence.rpc.filter(is_status));
     evidence.codes.extend(code.and_then(Value::as_str).map(str::to_owned));
     evidence
 }
@@ -187,7 +189,10 @@ impl Evidence {
             self.status = self.status.or_else(|| status_of(part));
             self.retry_after = delay_of(part).or(self.retry_after);
         }
-        let wordless = self.text.is_empty() || self.text.trim_start().starts_with('{');
+        // A soft failure speaks through its body; what stands beside it was meant as the success.
+        let wordless = self.text.is_empty()
+            || self.text.trim_start().starts_with('{')
+            || self.shape == Shape::SoftFailure;
         if let Some(said) = said(body).filter(|_| wordless) {
             self.text = said;
         }
@@ -231,8 +236,11 @@ fn status_of(part: &Value) -> Option<i64> {
 
 static PREFIX: LazyLock<Regex> = LazyLock::new(|| fixed(r"^\s*MCP error (?<rpc>-\d{5}):"));
 
-static LEADING_CODE: LazyLock<Regex> =
-    LazyLock::new(|| fixed(r"^\s*(?:Error: )?\[?(?<code>[A-Za-z][A-Za-z0-9_.]{2,63})\]?:\s"));
+static LEADING_CODE: LazyLock<Regex> = LazyLock::new(|| {
+    fixed(
+        r"^\s*(?:Error: )?(?:\[(?<boxed>[A-Za-z][\w.-]{2,63})\]|(?<code>[A-Za-z][\w.-]{2,63})(?::\s|\s*$))",
+    )
+});
 
 static DELAY: LazyLock<Regex> = LazyLock::new(|| {
     fixed(
@@ -250,7 +258,9 @@ fn fixed(pattern: &str) -> Regex {
 
 /// `CODE: what happened`, as many servers write it.
 fn leading_code(text: &str) -> Option<String> {
-    Some(LEADING_CODE.captures(text)?["code"].to_owned())
+    let found = LEADING_CODE.captures(text)?;
+    let code = found.name("code").or_else(|| found.name("boxed"))?;
+    Some(code.as_str().to_owned())
 }
 
 fn named_delay(text: &str) -> Option<Duration> {

@@ -18,6 +18,8 @@ use super::rule;
 pub(crate) struct Signs {
     /// How a text begins that is a failure and nothing else.
     pub text: Vec<Regex>,
+    /// What reads like a failure and only says that there is nothing.
+    pub innocent: Regex,
     /// Later lines of such a text, when there are many: frames and the like.
     pub continuation: Regex,
     /// Members that are `false` in a failure.
@@ -118,8 +120,8 @@ pub(super) fn fails(evidence: &Evidence) -> bool {
 
 impl Signs {
     fn text_fails(&self, text: &str) -> bool {
-        if text.len() > LONGEST_TEXT || !self.text.iter().any(|sign| sign.is_match(text.as_bytes()))
-        {
+        let begins = || self.text.iter().any(|sign| sign.is_match(text.as_bytes()));
+        if text.len() > LONGEST_TEXT || !begins() || self.innocent.is_match(text.as_bytes()) {
             return false;
         }
         let mut later = text.lines().skip(1).filter(|line| !line.trim().is_empty());

@@ -92,6 +92,7 @@ impl Rows<'_> {
             keeps_data: section.boolean("keeps_data").unwrap_or(false),
             outcome: outcome(section),
             retired: retired(section),
+            line: section.log.line(&section.at),
             id: id.value.to_owned(),
         })
     }

@@ -40,6 +40,7 @@ pub(crate) fn shared_rules(file: &str, text: &str) -> Result<(Vec<Rule>, Signs),
 fn signs(section: &Section<'_>) -> Option<Signs> {
     section.allow(&[
         "text",
+        "innocent",
         "continuation",
         "flags",
         "errors",
@@ -52,6 +53,7 @@ fn signs(section: &Section<'_>) -> Option<Signs> {
     let patterns = section.texts("text")?;
     Some(Signs {
         text: patterns.iter().filter_map(|p| regex(section.log, p)).collect(),
+        innocent: regex(section.log, &section.need_text("innocent", "give a pattern")?)?,
         continuation: regex(section.log, &section.need_text("continuation", "give a pattern")?)?,
         flags: words("flags")?,
         errors: words("errors")?,

@@ -144,6 +144,87 @@ fn odd_forms_of_the_same_thing() {
     );
 }
 
+/// K13: an envelope that lost its `isError` is a failure still.
+#[test]
+fn an_envelope_without_is_error() {
+    for contract in crate::support::every_contract() {
+        for code in contract.codes() {
+            let report = faultwire_contract::Report::new(&code.id);
+            let fault =
+                faultwire_contract::Fault::new(&contract, report, &crate::support::STAMP).unwrap();
+            for profile in contract.all_profiles() {
+                let envelope =
+                    crate::support::text(&fault, faultwire_contract::Surface::Mcp, profile);
+                let line = serde_json::json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":envelope}]}});
+                let failure = classify(&contract, line.to_string().as_bytes())
+                    .unwrap_or_else(|| panic!("{line}"));
+                assert_eq!(
+                    (failure.rule.as_str(), failure.report.code),
+                    ("envelope", code.id.clone())
+                );
+            }
+        }
+    }
+}
+
+fn tool_error(said: &str) -> String {
+    serde_json::json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":said}],"isError":true}}).to_string()
+}
+
+#[test]
+fn numbers_and_words_out_of_their_context_decide_nothing() {
+    for said in [
+        "Order 402 not found",
+        "Failed to insert row 429 of 500",
+        "Found issue #429: could not compile",
+        "Process 4012 matched 401 rows before failing",
+        "line 503: syntax error",
+        "column \"timeout\" does not exist",
+    ] {
+        assert_eq!(
+            condition(&tool_error(said)).unwrap().report.condition,
+            Some(Condition::ToolError),
+            "{said}"
+        );
+    }
+    for (said, wanted) in [
+        ("HTTP 429", Condition::RateLimited),
+        ("status code: 503", Condition::UpstreamUnreachable),
+        ("got 401", Condition::Unauthorized),
+        ("Request failed with status code 403", Condition::Forbidden),
+        ("API error (504)", Condition::Timeout),
+    ] {
+        assert_eq!(condition(&tool_error(said)).unwrap().report.condition, Some(wanted), "{said}");
+    }
+}
+
+#[test]
+fn the_words_of_a_failure_are_its_own() {
+    let kaiza = builtin("kaiza").unwrap();
+    let report = |line: &str| classify(&kaiza, line.as_bytes()).unwrap().report;
+    let soft = report(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"ok"}],"structuredContent":{"success":false,"error":"disk full"}}}"#,
+    );
+    assert_eq!(soft.message.as_deref(), Some("disk full"));
+    let coded = report(&tool_error(r#"{"error_code":"INTERNAL_ERROR"}"#));
+    assert_eq!((coded.code.as_str(), coded.message), ("INTERNAL_ERROR", None));
+    assert_eq!(report(&tool_error("PATH_NOT_FOUND")).code, "PATH_NOT_FOUND");
+    assert_eq!(report(&tool_error("[PLAN_NOT_FOUND] no plan")).code, "PLAN_NOT_FOUND");
+    assert_eq!(report(&tool_error("INVALID_PATH: no")).code, "INVALID_PATH");
+}
+
+#[test]
+fn titles_and_empty_results_are_documents() {
+    for text in [
+        "Error handling in Rust: a guide\nBy Jane",
+        "Failed to build trust: a history\nChapter 1",
+        "Could not find any results for 'x'",
+    ] {
+        let line = serde_json::json!({"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":text}]}});
+        assert!(condition(&line.to_string()).is_none(), "{text}");
+    }
+}
+
 #[test]
 fn a_delay_that_the_failure_names_is_kept_where_the_code_takes_one() {
     let delay = |line: &str| condition(line).unwrap().report.retry_after_ms;

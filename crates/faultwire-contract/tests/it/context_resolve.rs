@@ -116,6 +116,9 @@ fn c5_the_boundary_between_cache_invalid_and_io_error() {
         "malformed manifest: expected value",
         "document file not found: ENOENT: no such file or directory",
         "missing document a.md",
+        "ENOENT: no such file or directory, open '/cache/documents/abc.md'",
+        "malformed JSON in manifest",
+        "document hash differs",
     ] {
         assert_eq!(code(said), "cache_invalid", "{said}");
     }

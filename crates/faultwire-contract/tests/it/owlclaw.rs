@@ -189,7 +189,7 @@ fn o8_a_test_of_the_contract_that_fails_is_found() {
     let contract = std::sync::Arc::new(Contract::load("owlclaw.toml", &broken).unwrap());
     let findings = lint(&contract);
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].what.contains("governance.rate_limited") && findings[0].line.is_some());
+    assert!(findings[0].what.contains("governance.rate_limited") && findings[0].line > 1);
 }
 
 #[test]
@@ -211,6 +211,11 @@ fn o9_incident_ids_lead_to_the_trace() {
         incident(r#"{"code":"runtime.timeout","incident":"inc_20260226_001"}"#),
         "inc_20260226_001"
     );
+    let told =
+        json!({"code":"runtime.timeout","trace":trace,"timestamp":"2026-02-26T23:59:59.999Z"})
+            .to_string();
+    assert_eq!(incident(&told), format!("inc_20260226_{trace}"), "the day of the failure");
+    assert_eq!(with(&"0".repeat(32)), "inc_20260119_0000000000000007", "no trace");
     // The date is that of UTC.
     let midnight = Stamp { now_ms: 1_768_867_199_999, ..STAMP };
     let contract = builtin("owlclaw").unwrap();
