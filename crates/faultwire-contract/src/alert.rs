@@ -1,7 +1,7 @@
 //! When somebody is woken (O7): a pure engine over events that carry their own time.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use crate::contract::Contract;
@@ -41,7 +41,7 @@ pub struct Page<'c> {
 }
 
 /// How many pairs of client and code are remembered unless told otherwise.
-pub const DEFAULT_CAPACITY: usize = 65_536;
+pub const DEFAULT_CAPACITY: usize = 131_072;
 
 /// Counts failures by client and code and says when to page.
 ///
@@ -49,8 +49,8 @@ pub const DEFAULT_CAPACITY: usize = 65_536;
 /// exactly when the oldest of them is still inside it. Pairs live in two generations: a pair
 /// that is seen moves to the young one, and the old one is forgotten as a whole, which loses
 /// nothing once a full window has passed. A generation holds `capacity` pairs; when more are
-/// active within one window the old one is forgotten early and [`Alerts::forgotten`] counts its
-/// pairs: memory is bounded however many clients there are.
+/// active within one window, pairs that failed just once are forgotten early, then the others,
+/// and [`Alerts::forgotten`] counts them: memory is bounded however many clients there are.
 ///
 /// Time never runs backwards: an event before the last one counts as if it came with it.
 #[derive(Debug)]
@@ -66,15 +66,19 @@ pub struct Alerts {
     forgotten: u64,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// A pair of client and code. Names come from outside and may be of any length, so only their
+/// hash is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    code: usize,
-    client: Box<str>,
+    code: u32,
+    client: [u64; 2],
 }
 
-#[derive(Debug, Default)]
+/// The times of one pair, in microseconds. Most pairs have one, which takes no memory of its own.
+#[derive(Debug)]
 struct Track {
-    times: VecDeque<Duration>,
+    last: u64,
+    before: VecDeque<u64>,
     paged: bool,
 }
 
@@ -114,12 +118,18 @@ impl Alerts {
             Paging::MoreThan { events, within } => {
                 self.turn();
                 let now = self.now;
-                let key = Key { code, client: short(client) };
-                let track = match self.old.remove(&key) {
-                    Some(track) => self.young.entry(key).or_insert(track),
-                    None => self.young.entry(key).or_default(),
-                };
-                track.add(now, events, within)
+                let key =
+                    Key { code: u32::try_from(code).unwrap_or(u32::MAX), client: hash(client) };
+                if let Some(track) = self.old.remove(&key) {
+                    self.young.insert(key, track);
+                }
+                let (now, within) = (micros(now), micros(within));
+                if let Some(track) = self.young.get_mut(&key) {
+                    track.add(now, events, within)
+                } else {
+                    self.young.insert(key, Track::new(now, events == 0));
+                    (events == 0).then_some(1)
+                }
             }
         };
         Some(count.map(|count| Page { level: &self.levels[level].name, count }))
@@ -144,44 +154,56 @@ impl Alerts {
         if !aged && !full {
             return;
         }
-        if !aged {
-            self.forgotten += self.old.len() as u64;
-        }
-        self.old = std::mem::take(&mut self.young);
+        let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
         self.turned = self.now;
+        if aged {
+            return;
+        }
+        let room = self.capacity / 2;
+        let again = old.into_iter().filter(|(_, track)| {
+            self.forgotten += 1;
+            !track.before.is_empty()
+        });
+        self.young = again.take(room).collect();
+        self.forgotten -= self.young.len() as u64;
     }
 }
 
 impl Track {
+    fn new(now: u64, paged: bool) -> Self {
+        Self { last: now, before: VecDeque::new(), paged }
+    }
+
     /// Adds an event; the count when it pages. Before it, the window has fallen as far as it
     /// will: that is where a page is re-armed.
-    fn add(&mut self, now: Duration, events: usize, within: Duration) -> Option<usize> {
-        let inside = |t: &Duration| now.saturating_sub(*t) < within;
-        while self.times.front().is_some_and(|t| !inside(t)) {
-            self.times.pop_front();
+    fn add(&mut self, now: u64, events: usize, within: u64) -> Option<usize> {
+        let inside = |t: u64| now - t < within;
+        self.before.push_back(self.last);
+        while self.before.front().is_some_and(|t| !inside(*t)) {
+            self.before.pop_front();
         }
-        if self.times.len() <= events {
+        if self.before.len() <= events {
             self.paged = false;
         }
-        self.times.push_back(now);
-        if self.times.len() > events + 1 {
-            self.times.pop_front();
+        if self.before.len() > events {
+            self.before.pop_front();
         }
-        let pages = self.times.len() > events && !self.paged;
+        self.last = now;
+        let count = self.before.len() + 1;
+        let pages = count > events && !self.paged;
         self.paged |= pages;
-        pages.then_some(self.times.len())
+        pages.then_some(count)
     }
 }
 
-/// Client names come from outside, so a long one is kept as its beginning and a hash.
-fn short(client: &str) -> Box<str> {
-    const LONGEST: usize = 128;
-    if client.len() <= LONGEST {
-        return client.into();
-    }
-    let end = client.floor_char_boundary(LONGEST - 17);
-    let hash = client
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    format!("{}#{hash:016x}", &client[..end]).into()
+fn micros(t: Duration) -> u64 {
+    u64::try_from(t.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn hash(client: &str) -> [u64; 2] {
+    [0u8, 1].map(|salt| {
+        let mut hasher = DefaultHasher::new();
+        (salt, client).hash(&mut hasher);
+        hasher.finish()
+    })
 }

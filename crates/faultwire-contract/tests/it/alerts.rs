@@ -83,17 +83,21 @@ fn an_unknown_code_is_told_apart() {
 fn a_million_clients_take_bounded_memory() {
     let contract = owlclaw();
     let mut alerts = Alerts::new(&contract, 5_000);
+    let mut paged = Vec::new();
     for i in 0..1_000_000u64 {
         let client = format!("client-{i}-{}", "x".repeat((i % 400) as usize));
         alerts.observe(Duration::from_millis(i / 100), &client, WARNING).unwrap();
-        assert!(alerts.remembered() <= 10_000);
+        assert!(alerts.remembered() <= 10_001);
+        // One that keeps failing is seen in the flood.
+        if i % 2_000 == 0
+            && i < 20_000
+            && alerts.observe(Duration::from_millis(i / 100), "hot", WARNING).unwrap().is_some()
+        {
+            paged.push(i / 2_000);
+        }
     }
+    assert_eq!(paged, [5]);
     assert!(alerts.forgotten() > 900_000, "and it says that it forgot");
-    // One that keeps failing is still seen.
-    let t = Duration::from_secs(10_000);
-    let paged =
-        (0..6).filter(|_| alerts.observe(t, "persistent", WARNING).unwrap().is_some()).count();
-    assert_eq!(paged, 1);
 }
 
 #[test]
