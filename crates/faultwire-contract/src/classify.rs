@@ -94,8 +94,7 @@ fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) 
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
-    if let Some((report, profile)) = envelope(contract, &evidence) {
-        let mut report = report;
+    if let Some((mut report, profile)) = envelope(contract, &evidence) {
         let promised = contract.code(&report.code).and_then(|code| code.outcome);
         report.origin = report.origin.or(Some(Origin::Upstream));
         report.outcome = report.outcome.or(promised);

@@ -1,9 +1,10 @@
 //! Redaction: what a client must not see is taken out before anything reaches it.
 //!
 //! First everything invisible is stripped, since it can hide a secret from any pattern. Then all
-//! rules look at the same text, and once more with its escapes undone; their findings are merged, and each is replaced by a placeholder
-//! that no rule matches. That is repeated until nothing is found, so redacting twice changes
-//! nothing. Rules are data: `rules/redaction.toml`, and `[[redact]]` tables of a contract.
+//! rules look at the same text, and at a view of it with escapes undone; their findings are
+//! merged, and each is replaced by a placeholder that no rule matches. That is repeated until
+//! nothing is found, so redacting twice changes nothing. Rules are data:
+//! `rules/redaction.toml`, and `[[redact]]` tables of a contract or of a file of their own.
 
 pub(crate) mod rule;
 mod strip;
@@ -18,20 +19,19 @@ use serde_json::{Map, Value};
 pub use rule::{RedactRule, RuleKind};
 pub use strip::strip;
 
-static SHARED: LazyLock<Arc<[RedactRule]>> = LazyLock::new(|| {
+static SHARED: LazyLock<Vec<RedactRule>> = LazyLock::new(|| {
     let text = include_str!("../rules/redaction.toml");
     match rule::read_shared("rules/redaction.toml", text) {
-        Ok(rules) => rules.into(),
+        Ok(rules) => rules,
         // The file is part of this build, and a test loads it.
         Err(mistakes) => panic!("the shared redaction rules do not load: {mistakes}"),
     }
 });
 
-static SHARED_FINDER: LazyLock<Arc<Finder>> =
-    LazyLock::new(|| Arc::new(Finder::new(SHARED.iter().cloned().collect())));
+static SHARED_FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(SHARED.to_vec()));
 
-/// A text is looked at again at most this often. Every placeholder is at least as long as the
-/// boundary that its rule needs, so two rounds are enough for all but texts made to need more.
+/// A text is looked at again at most this often. After a match each rule begins anew, as if the
+/// placeholder stood there already, so a further round finds only what one rule hid from another.
 const ROUNDS: usize = 8;
 
 /// Texts are redacted up to here; what comes after is dropped, since no bound lets it through.
@@ -111,7 +111,7 @@ impl Redactor {
         let mut kept = Map::new();
         for (key, value) in members {
             let value = match value {
-                Value::String(s) if self.is_secret_pair(&key, &s) => Value::from(rule::SECRET),
+                value if is_telling(&value) && self.is_secret_name(&key) => rule::SECRET.into(),
                 other => self.redact_json(other),
             };
             kept.insert(unused(&kept, self.redact(&key).into_owned()), value);
@@ -119,9 +119,9 @@ impl Redactor {
         kept
     }
 
-    /// Whether the rules would take out the value if it stood behind its key in a text.
-    fn is_secret_pair(&self, key: &str, value: &str) -> bool {
-        if value.is_empty() || key.len() > 128 {
+    /// Whether the rules would take out a value behind this key, if it stood in a text.
+    fn is_secret_name(&self, key: &str) -> bool {
+        if key.len() > 128 {
             return false;
         }
         let pair = format!("{key}=x8q");
@@ -141,6 +141,16 @@ impl Redactor {
 
     fn finder(&self) -> &Finder {
         self.own.as_deref().unwrap_or(&SHARED_FINDER)
+    }
+}
+
+/// Whether a value behind the name of a secret can be one: not a flag, a small number or nothing.
+fn is_telling(value: &Value) -> bool {
+    match value {
+        Value::String(s) => !s.is_empty(),
+        Value::Number(n) => n.to_string().len() >= 4,
+        Value::Array(items) => items.iter().any(is_telling),
+        Value::Null | Value::Bool(_) | Value::Object(_) => false,
     }
 }
 

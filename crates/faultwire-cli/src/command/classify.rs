@@ -1,6 +1,8 @@
 //! `classify`: what a server sent in, one answer a line out.
 
-use faultwire_contract::{Failure, Fault, Report, classify, oversize};
+use std::sync::Arc;
+
+use faultwire_contract::{Contract, Failure, Fault, FaultError, Report, Stamp, classify, oversize};
 use serde::Serialize;
 
 use crate::args::ClassifyArgs;
@@ -23,20 +25,12 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
             Line::Whole(line) => classify(&contract, &line),
             Line::TooLong => Some(oversize(&contract, args.max_line)),
         };
-        let Some(Failure { rule, report, envelope }) = failure else {
+        let Some(Failure { rule, report, .. }) = failure else {
             return edge::print(b"{\"failure\":false}\n");
         };
-        // An envelope passes as it is; anything else is told as the contract lets it be told.
-        let told = match envelope {
-            Some(_) => report,
-            None => safe(&contract, report).map_err(|e| {
-                Problem::bad(
-                    &format!("stdin, line {number}"),
-                    e.to_string(),
-                    "report this line to us",
-                )
-            })?,
-        };
+        let told = safe(&contract, report).map_err(|e| {
+            Problem::bad(&format!("stdin, line {number}"), e.to_string(), "report this line to us")
+        })?;
         let answer = Answer { failure: true, rule: &rule, report: &told };
         let mut json = serde_json::to_vec(&answer).map_err(|e| Problem::Output(e.into()))?;
         json.push(b'\n');
@@ -46,10 +40,8 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
 }
 
 /// The report as a fault would tell it, without what only a real failure has.
-fn safe(
-    contract: &std::sync::Arc<faultwire_contract::Contract>,
-    report: Report,
-) -> Result<Report, faultwire_contract::FaultError> {
-    let fault = Fault::new(contract, report, &faultwire_contract::Stamp::default())?;
-    Ok(Report { incident: None, timestamp: None, ..fault.report() })
+fn safe(contract: &Arc<Contract>, report: Report) -> Result<Report, FaultError> {
+    let (incident, timestamp) = (report.incident.clone(), report.timestamp.clone());
+    let fault = Fault::new(contract, report, &Stamp::default())?;
+    Ok(Report { incident, timestamp, ..fault.report() })
 }

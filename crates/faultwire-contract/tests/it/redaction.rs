@@ -140,13 +140,13 @@ fn secrets_in_json_go_by_their_key() {
     let redactor = Redactor::default();
     let value = serde_json::json!({
         "user": "jane", "password": "plainword", "nested": {"apiKey": "abc", "items": [{"client_secret": "x"}]},
-        "author": "Jane", "monkey": "see", "count": 3, "empty_password": "",
+        "author": "Jane", "monkey": "see", "count": 3, "empty_password": "", "pin_token": 123_456, "passwords": ["a", "b"], "has_password": true,
     });
     assert_eq!(
         redactor.redact_json(value),
         serde_json::json!({
             "user": "jane", "password": "[redacted]", "nested": {"apiKey": "[redacted]", "items": [{"client_secret": "[redacted]"}]},
-            "author": "Jane", "monkey": "see", "count": 3, "empty_password": "",
+            "author": "Jane", "monkey": "see", "count": 3, "empty_password": "", "pin_token": "[redacted]", "passwords": "[redacted]", "has_password": true,
         })
     );
 }
