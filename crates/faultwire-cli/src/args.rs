@@ -211,7 +211,7 @@ pub struct ClassifyArgs {
 #[command(after_help = "Example:\n  echo 'login failed: password=hunter2' | faultwire redact")]
 pub struct RedactArgs {
     /// Use the redaction rules of this file too
-    #[arg(long, value_name = "FILE", conflicts_with = "contract")]
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// Use this contract's own rules too: a built-in name or a file
     #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]

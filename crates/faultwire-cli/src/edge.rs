@@ -61,7 +61,8 @@ pub fn lines(
 
 fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
-    let read = input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
+    let read =
+        input.by_ref().take((limit as u64).saturating_add(1)).read_until(b'\n', &mut line)?;
     if read == 0 {
         return Ok(None);
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::code::Code;
 use crate::condition::{Aspect, Condition};
 use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Origin;
@@ -28,7 +29,8 @@ pub struct Failure {
     pub rule: String,
     /// What is known of it.
     pub report: Report,
-    /// The profile, when the reply already is an envelope of the contract: it passes as it is.
+    /// The profile, when the reply already is an envelope of the contract. It passes as it is
+    /// where a fault made from the report has the same bytes; else that fault's envelope goes.
     pub envelope: Option<Profile>,
 }
 
@@ -69,10 +71,13 @@ fn soft_failure(contract: &Contract, result: &Peek<'_>) -> Option<Evidence> {
 
 /// Whether everything that the contract's envelopes must have is somewhere in the only text.
 fn may_be_envelope(contract: &Contract, result: &Peek<'_>) -> bool {
-    let Some(text) = result.only_text() else { return false };
-    let raw = text.get().as_bytes();
-    let opens = raw.iter().skip(1).find(|b| !b.is_ascii_whitespace());
-    matches!(opens, Some(b'{' | b'[')) && contract.mcp.templates.iter().any(|t| t.may_match(raw))
+    let holds = |raw: &str| {
+        let opens = raw.bytes().find(|b| !b.is_ascii_whitespace() && *b != b'"');
+        matches!(opens, Some(b'{' | b'['))
+            && contract.mcp.templates.iter().any(|t| t.may_match(raw.as_bytes()))
+    };
+    result.only_text().is_some_and(|t| holds(t.get()))
+        || result.structured.is_some_and(|s| holds(s.get()))
 }
 
 /// The failure of a line that is longer than its reader takes.
@@ -100,15 +105,20 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         report.outcome = report.outcome.or(promised);
         return Failure { rule: "envelope".to_owned(), report, envelope: Some(profile) };
     }
-    let shape = evidence.shape.condition();
-    let (rule, condition, aspect, code) = match decide(contract, &evidence) {
-        Some((rule, Then::Code(code))) => (rule, shape, None, Some(&contract.codes[code])),
-        Some((rule, Then::Condition(condition, aspect))) => (rule, condition, aspect, None),
-        None => (evidence.shape.name(), shape, None, None),
+    let seen = rule::shared().iter().find(|r| r.when.matches(&evidence));
+    let (condition, aspect) = match seen.map(|rule| rule.then) {
+        Some(Then::Condition(condition, aspect)) => (condition, aspect),
+        _ => (evidence.shape.condition(), None),
     };
+    let own = own_code(contract, &evidence, condition == evidence.shape.condition());
+    let rule = own.map(|(rule, _)| rule).or(seen.map(|rule| rule.name.as_str()));
+    let rule = rule.unwrap_or(evidence.shape.name());
+    let code = own.map(|(_, code)| code);
     let mut report = observed(contract, condition, aspect);
     let row = code.unwrap_or_else(|| contract.code_for(condition, aspect));
     report.code.clone_from(&row.id);
+    // A server that names one of our codes makes the code's promise.
+    report.outcome = code.and(row.outcome).or(report.outcome);
     let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
     report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
     // A body that says nothing in words is no message.
@@ -117,13 +127,22 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     Failure { rule: rule.to_owned(), report, envelope: None }
 }
 
-fn decide<'a>(contract: &'a Contract, evidence: &Evidence) -> Option<(&'a str, Then)> {
-    let known = evidence.codes.iter().find_map(|code| contract.index.get(code.as_str()));
-    if let Some(&code) = known {
-        return Some(("registered_code", Then::Code(code)));
+/// The code that the reply names itself, or that a rule of the contract leads to.
+fn own_code<'a>(
+    contract: &'a Contract,
+    evidence: &Evidence,
+    generic: bool,
+) -> Option<(&'a str, &'a Code)> {
+    let known = evidence.codes.iter().find_map(|code| contract.code(code));
+    if let Some(code) = known {
+        return Some(("registered_code", code));
     }
-    let matching = contract.rules.iter().chain(rule::shared()).find(|r| r.when.matches(evidence));
-    matching.map(|rule| (rule.name.as_str(), rule.then))
+    let fits = |r: &&rule::Rule| (generic || !r.when.generic) && r.when.matches(evidence);
+    let rule = contract.rules.iter().find(fits)?;
+    match rule.then {
+        Then::Code(code) => Some((rule.name.as_str(), &contract.codes[code])),
+        Then::Condition(..) => None,
+    }
 }
 
 /// The facts of a condition that a server reported. What is the caller's own fault stays so; all
@@ -136,7 +155,7 @@ fn observed(contract: &Contract, condition: Condition, aspect: Option<Aspect>) -
     Report {
         condition: Some(condition),
         origin: Some(origin),
-        outcome: Some(rule::reported_outcome(condition)),
+        outcome: Some(condition.reported_outcome()),
         ..Report::new(&contract.code_for(condition, aspect).id)
     }
 }

@@ -1,5 +1,6 @@
 //! Compatibility: what changed between two versions of a contract, and whom it breaks (A3, C7, O8).
 
+use crate::classify::rule::{Rule, Then};
 use crate::code::Code;
 use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
@@ -280,6 +281,7 @@ impl Diff<'_> {
     /// What a client reads or relies on beside codes and shapes.
     fn settings(&mut self) {
         let (old, new) = (self.old, self.new);
+        let additive = self.unless_frozen(Impact::Additive);
         for class in RetryClass::ALL {
             let (was, is) = (old.retry.kind(class), new.retry.kind(class));
             self.compare(Impact::Breaking, &format!("the word for {:?}", class.name()), was, is);
@@ -309,19 +311,26 @@ impl Diff<'_> {
             let (was, is) =
                 (format!("{:?}", level.paging), same.map(|l| format!("{:?}", l.paging)));
             self.compare(
-                Impact::Additive,
+                additive,
                 &format!("paging of {:?}", level.name),
                 &was,
                 &text(is.as_ref()),
             );
         }
-        let rules = |c: &Contract| format!("{:?}", c.rules);
         if rules(old) != rules(new) {
-            self.note(
-                self.unless_frozen(Impact::Additive),
-                "the classification rules changed".to_owned(),
-            );
+            self.note(additive, "the classification rules changed".to_owned());
         }
+        self.compare(
+            additive,
+            "the bounds of [text]",
+            &format!("{:?}", old.text),
+            &format!("{:?}", new.text),
+        );
+        let pace =
+            |c: &Contract| format!("{:?} up to {:?}", c.retry.backoff.base, c.retry.backoff.cap);
+        self.compare(additive, "the delays of a retry", &pace(old), &pace(new));
+        let needs = |c: &Contract| format!("{:?}", c.requires);
+        self.compare(Impact::Breaking, "what a code requires", &needs(old), &needs(new));
         if old.frozen && !new.frozen && self.frozen() {
             self.note(
                 Impact::Breaking,
@@ -365,4 +374,16 @@ fn text(value: Option<&String>) -> String {
 
 fn delay(code: &Code) -> String {
     code.after.map(|d| d.as_millis().to_string()).unwrap_or_default()
+}
+
+/// The rules without their places in the file.
+fn rules(contract: &Contract) -> Vec<String> {
+    let told = |rule: &Rule| {
+        let code = match rule.then {
+            Then::Code(code) => contract.codes[code].id.as_str(),
+            Then::Condition(condition, _) => condition.name(),
+        };
+        format!("{:?} {code}", rule.when)
+    };
+    contract.rules.iter().map(told).collect()
 }

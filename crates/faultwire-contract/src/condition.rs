@@ -9,7 +9,7 @@ use crate::origin::{Origin, Outcome};
 
 /// One row makes the variant, its wire name, its docs and everything the boundary assumes of it.
 macro_rules! conditions {
-    ($( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, $origin:ident, $outcome:ident, $rpc:literal; )+) => {
+    ($( $(#[doc = $doc:literal])+ $variant:ident = $name:literal, $origin:ident, $outcome:ident, $reported:ident, $rpc:literal; )+) => {
         /// Something a boundary saw go wrong, before any contract gave it a code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Condition {
@@ -44,6 +44,13 @@ macro_rules! conditions {
                 match self { $( Self::$variant => Outcome::$outcome, )+ }
             }
 
+            /// How far the call got when the server itself reported the condition: it was sent,
+            /// so only what never reaches a tool is sure not to have run.
+            #[must_use]
+            pub const fn reported_outcome(self) -> Outcome {
+                match self { $( Self::$variant => Outcome::$reported, )+ }
+            }
+
             /// The JSON-RPC error number for answers that are no tool result.
             #[must_use]
             pub const fn rpc_code(self) -> i64 {
@@ -55,51 +62,51 @@ macro_rules! conditions {
 
 conditions! {
     /// The tool is not in the server's list.
-    UnknownTool = "unknown_tool", Client, NotSent, -32602;
+    UnknownTool = "unknown_tool", Client, NotSent, NotSent, -32602;
     /// The server does not know the method.
-    UnknownMethod = "unknown_method", Client, NotSent, -32601;
+    UnknownMethod = "unknown_method", Client, NotSent, NotSent, -32601;
     /// The arguments do not fit the tool's input schema.
-    InvalidArguments = "invalid_arguments", Client, NotSent, -32602;
+    InvalidArguments = "invalid_arguments", Client, NotSent, NotSent, -32602;
     /// The caller did not say who it is, or could not prove it.
-    Unauthorized = "unauthorized", Policy, NotSent, -32600;
+    Unauthorized = "unauthorized", Policy, NotSent, MaybeExecuted, -32600;
     /// The caller is known and may not do this.
-    Forbidden = "forbidden", Policy, NotSent, -32600;
+    Forbidden = "forbidden", Policy, NotSent, MaybeExecuted, -32600;
     /// Too many calls in too short a time.
-    RateLimited = "rate_limited", Policy, NotSent, -32600;
+    RateLimited = "rate_limited", Policy, NotSent, MaybeExecuted, -32600;
     /// The caller's budget for the period is used up.
-    BudgetExceeded = "budget_exceeded", Policy, NotSent, -32600;
+    BudgetExceeded = "budget_exceeded", Policy, NotSent, MaybeExecuted, -32600;
     /// The protocol version asked for is not served here.
-    UnsupportedVersion = "unsupported_version", Client, NotSent, -32022;
+    UnsupportedVersion = "unsupported_version", Client, NotSent, NotSent, -32022;
     /// Header and body name different protocol versions.
-    VersionConflict = "version_conflict", Client, NotSent, -32020;
+    VersionConflict = "version_conflict", Client, NotSent, NotSent, -32020;
     /// The server or session is not ready for calls yet.
-    NotReady = "not_ready", Policy, NotSent, -32600;
+    NotReady = "not_ready", Policy, NotSent, MaybeExecuted, -32600;
     /// The session is locked.
-    Locked = "locked", Policy, NotSent, -32600;
+    Locked = "locked", Policy, NotSent, MaybeExecuted, -32600;
     /// No answer within the deadline.
-    Timeout = "timeout", Upstream, MaybeExecuted, -32603;
+    Timeout = "timeout", Upstream, MaybeExecuted, MaybeExecuted, -32603;
     /// The caller took the call back.
-    Cancelled = "cancelled", Client, MaybeExecuted, -32603;
+    Cancelled = "cancelled", Client, MaybeExecuted, MaybeExecuted, -32603;
     /// The server, or what it needs, could not be reached.
-    UpstreamUnreachable = "upstream_unreachable", Upstream, NotSent, -32603;
+    UpstreamUnreachable = "upstream_unreachable", Upstream, NotSent, MaybeExecuted, -32603;
     /// The server went away with the call open.
-    UpstreamCrashed = "upstream_crashed", Upstream, MaybeExecuted, -32603;
+    UpstreamCrashed = "upstream_crashed", Upstream, MaybeExecuted, MaybeExecuted, -32603;
     /// The server sent something that is no answer: malformed, oversize, wrong or duplicate id.
-    UpstreamProtocol = "upstream_protocol", Upstream, MaybeExecuted, -32603;
+    UpstreamProtocol = "upstream_protocol", Upstream, MaybeExecuted, MaybeExecuted, -32603;
     /// The tool said that it failed, and with no code that the contract knows.
-    ToolError = "tool_error", Upstream, Executed, -32603;
+    ToolError = "tool_error", Upstream, Executed, Executed, -32603;
     /// The server answered with a JSON-RPC error of no clearer meaning.
-    RpcError = "rpc_error", Upstream, MaybeExecuted, -32603;
+    RpcError = "rpc_error", Upstream, MaybeExecuted, MaybeExecuted, -32603;
     /// A failure that was dressed as a success.
-    SoftFailure = "soft_failure", Upstream, Executed, -32603;
+    SoftFailure = "soft_failure", Upstream, Executed, Executed, -32603;
     /// The tool's handler panicked.
-    Panic = "panic", Upstream, MaybeExecuted, -32603;
+    Panic = "panic", Upstream, MaybeExecuted, MaybeExecuted, -32603;
     /// The audit record could not be written.
-    AuditFailed = "audit_failed", Gateway, MaybeExecuted, -32603;
+    AuditFailed = "audit_failed", Gateway, MaybeExecuted, MaybeExecuted, -32603;
     /// The program could not start.
-    BootstrapFailed = "bootstrap_failed", Gateway, NotSent, -32603;
+    BootstrapFailed = "bootstrap_failed", Gateway, NotSent, MaybeExecuted, -32603;
     /// Anything else that went wrong on our side.
-    Internal = "internal", Gateway, MaybeExecuted, -32603;
+    Internal = "internal", Gateway, MaybeExecuted, MaybeExecuted, -32603;
 }
 
 impl Condition {

@@ -95,10 +95,13 @@ impl Contract {
         &self.codes[self.conditions.get(condition, aspect)]
     }
 
-    /// How a code is retried that this contract does not know: as its category is, when all of
-    /// that agree, else never.
+    /// How a code is retried that this contract does not know: never, if its envelope says so;
+    /// else as its category is, when all of that agree, else never.
     #[must_use]
-    pub fn class_of_unknown(&self, category: Option<&str>) -> RetryClass {
+    pub fn class_of_unknown(&self, category: Option<&str>, retryable: Option<bool>) -> RetryClass {
+        if retryable == Some(false) {
+            return RetryClass::Never;
+        }
         let mut classes = self
             .codes
             .iter()
@@ -152,7 +155,8 @@ impl Contract {
     }
 
     pub(crate) fn template(&self, surface: Surface, profile: Profile) -> &Template {
-        &self.spec(surface).templates[profile.0]
+        let templates = &self.spec(surface).templates;
+        templates.get(profile.0).unwrap_or(&templates[0])
     }
 
     /// The profile of that name.

@@ -28,7 +28,7 @@ use crate::report::Report;
 /// ```
 pub fn from<T: Serialize + ?Sized>(value: &T) -> Result<Value, Vec<String>> {
     let mut found = Vec::new();
-    let walked = value.serialize(Walk { path: "$".to_owned(), found: &mut found });
+    let walked = value.serialize(Walk { path: "$".to_owned(), depth: 0, found: &mut found });
     if let Err(NoJson(why)) = walked {
         found.push(why);
     }
@@ -94,19 +94,18 @@ const DEEPEST: usize = 128;
 /// A serializer that writes nothing and notes what is no JSON.
 struct Walk<'f> {
     path: String,
+    depth: usize,
     found: &'f mut Vec<String>,
 }
 
 impl<'f> Walk<'f> {
     fn below(&mut self, step: impl Display) -> Result<Walk<'_>, NoJson> {
-        let path = format!("{}{step}", self.path);
-        if path.matches(['[', '.']).count() > DEEPEST {
-            return Err(NoJson(format!(
-                "{}: deeper than {DEEPEST}",
-                &path[..path.floor_char_boundary(64)]
-            )));
+        let depth = self.depth + 1;
+        if depth > DEEPEST {
+            let head = &self.path[..self.path.floor_char_boundary(64)];
+            return Err(NoJson(format!("{head}: deeper than {DEEPEST}")));
         }
-        Ok(Walk { path, found: self.found })
+        Ok(Walk { path: format!("{}{step}", self.path), depth, found: self.found })
     }
 
     fn list(self) -> Items<'f> {
@@ -136,6 +135,20 @@ impl<'f> ser::Serializer for Walk<'f> {
         serialize_i64: i64, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32,
         serialize_u64: u64, serialize_char: char, serialize_str: &str, serialize_bytes: &[u8],
     );
+
+    fn serialize_i128(self, v: i128) -> Result<(), NoJson> {
+        if i64::try_from(v).is_err() && u64::try_from(v).is_err() {
+            self.found.push(format!("{}: {v} does not fit 64 bits", self.path));
+        }
+        Ok(())
+    }
+
+    fn serialize_u128(self, v: u128) -> Result<(), NoJson> {
+        if u64::try_from(v).is_err() {
+            self.found.push(format!("{}: {v} does not fit 64 bits", self.path));
+        }
+        Ok(())
+    }
 
     fn serialize_f32(self, v: f32) -> Result<(), NoJson> {
         self.serialize_f64(f64::from(v))

@@ -35,6 +35,8 @@ pub enum ReadError {
         code: String,
         /// The category beside it: how a client may still treat it.
         category: Option<String>,
+        /// What the envelope says of a retry.
+        retryable: Option<bool>,
         /// The delay beside it.
         retry_after_ms: Option<u64>,
     },
@@ -68,15 +70,27 @@ impl Contract {
         self.accept(reading)
     }
 
-    /// Reads an envelope of any profile; the error is that of the default one.
+    /// Reads an envelope of any profile; the error is the most telling one.
     pub fn read_any(&self, surface: Surface, json: &[u8]) -> Result<(Report, Profile), ReadError> {
-        let default = match self.read(surface, Profile::default(), json) {
-            Ok(report) => return Ok((report, Profile::default())),
-            Err(e) => e,
-        };
-        let mut others = self.all_profiles().skip(1);
-        let found = others.find_map(|p| Some((self.read(surface, p, json).ok()?, p)));
-        found.ok_or(default)
+        let mut best: Option<ReadError> = None;
+        for profile in self.all_profiles() {
+            match self.read(surface, profile, json) {
+                Ok(report) => return Ok((report, profile)),
+                // A shape that fits and says something wrong tells more than one that does not.
+                Err(e) => {
+                    let tells_more = !matches!(e, ReadError::Shape { .. });
+                    let told = best.as_ref().is_some_and(|b| !matches!(b, ReadError::Shape { .. }));
+                    if best.is_none() || (tells_more && !told) {
+                        best = Some(e);
+                    }
+                }
+            }
+        }
+        Err(best.unwrap_or_else(|| ReadError::Shape {
+            contract: self.name.clone(),
+            surface: surface.name(),
+            why: "the contract has no profile".to_owned(),
+        }))
     }
 
     /// Compares what the envelope says about the code with what the contract says.
@@ -87,6 +101,7 @@ impl Contract {
             return Err(ReadError::UnknownCode {
                 contract: self.name.clone(),
                 category: reading.category.map(Into::into),
+                retryable: reading.retryable,
                 retry_after_ms: delay,
                 code: reading.report.code,
             });

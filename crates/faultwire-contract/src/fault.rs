@@ -157,7 +157,8 @@ impl Fault {
         self.status
     }
 
-    /// What may be told: the report with its text made safe and everything missing filled in.
+    /// What may be told: the report with its text made safe, and origin, outcome, incident and
+    /// timestamp filled in. The retry answer and the status are not in it; see [`Fault::report`].
     #[must_use]
     pub fn public(&self) -> &Report {
         &self.public
@@ -169,8 +170,8 @@ impl Fault {
         &self.private
     }
 
-    /// The fault in its JSON form, with the retry answer and the status spelled out where the
-    /// row leaves a choice.
+    /// The fault in its JSON form, with the retry answer, and the status where it is not the
+    /// row's default.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = self.public.clone();
@@ -203,7 +204,7 @@ impl Fault {
 }
 
 /// What goes when an envelope is too large as a whole, the least needed first.
-const SHRINKS: [fn(&mut Report); 5] = [
+const SHRINKS: [fn(&mut Report); 6] = [
     |r| r.stack = None,
     |r| r.cause = r.cause.take().map(|c| bound::json(c, 2, 256)),
     |r| r.data = r.data.take().map(|d| bound::json(d, 2, 256)),
@@ -212,6 +213,14 @@ const SHRINKS: [fn(&mut Report); 5] = [
         r.cause = None;
         r.suggestion = None;
         r.message = r.message.take().map(|m| bound::cut(&m, 128).into_owned());
+    },
+    |r| {
+        for short in names(r) {
+            *short = short.take().map(|w| bound::cut(&w, 32).into_owned());
+        }
+        for short in words(r) {
+            *short = short.take().map(|w| bound::cut(&w, 32).into_owned());
+        }
     },
 ];
 
@@ -297,15 +306,18 @@ impl Public<'_> {
         let moment = self.stamp.at(report.timestamp.as_deref());
         let trace = report.trace.as_deref();
         report.incident = Some(report.incident.unwrap_or_else(|| moment.incident(trace)));
-        for word in short_words(&mut report) {
-            *word = word.take().map(|w| self.word(&w));
+        for name in names(&mut report) {
+            *name = name.take().map(|n| self.name(&n));
+        }
+        for word in words(&mut report) {
+            *word = word.take().map(|w| self.words(&w, LONGEST_WORD));
         }
         report.tool = report.tool.filter(|tool| !tool.is_empty());
         if report.incident.as_deref() == Some("") {
             report.incident = Some(moment.incident(None));
         }
         report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
-            Reset::Text(t) => Reset::Text(self.word(&t)),
+            Reset::Text(t) => Reset::Text(self.words(&t, LONGEST_WORD)),
             epoch @ Reset::Epoch(_) => epoch,
         });
         report.retry = None;
@@ -328,7 +340,7 @@ impl Public<'_> {
     }
 
     /// A name or an id: kept as it is, but for credentials and what is invisible or overlong.
-    fn word(&self, text: &str) -> String {
+    fn name(&self, text: &str) -> String {
         bound::cut(&self.contract.redactor.redact_credentials(text), LONGEST_WORD).into_owned()
     }
 
@@ -343,23 +355,30 @@ impl Public<'_> {
     }
 }
 
-/// The names and ids of a report.
-fn short_words(report: &mut Report) -> [&mut Option<String>; 15] {
-    let (session, meta) = (&mut report.session, &mut report.meta);
+/// Names and ids: they are told as they are, a workspace's path, too, but never a credential.
+fn names(report: &mut Report) -> [&mut Option<String>; 9] {
+    let session = &mut report.session;
     [
         &mut report.tool,
         &mut report.method,
-        &mut report.invariant,
-        &mut report.policy_decision,
         &mut report.incident,
         &mut report.timestamp,
         &mut report.trace,
         &mut session.id,
         &mut session.client,
-        &mut session.role,
         &mut session.workspace_root,
-        &mut session.phase,
         &mut session.plan_hash,
+    ]
+}
+
+/// Short texts that nobody looks anything up by.
+fn words(report: &mut Report) -> [&mut Option<String>; 6] {
+    let (session, meta) = (&mut report.session, &mut report.meta);
+    [
+        &mut report.invariant,
+        &mut report.policy_decision,
+        &mut session.role,
+        &mut session.phase,
         &mut meta.tool_version,
         &mut meta.mode,
     ]

@@ -58,7 +58,10 @@ impl Stamp {
 /// Whether the text is a timestamp as K5 wants it.
 #[must_use]
 pub fn is_timestamp(text: &str) -> bool {
-    let shape = text.len() == 24 && text.ends_with('Z') && text.as_bytes()[19] == b'.';
+    let shape = text.len() == 24
+        && text.ends_with('Z')
+        && text.as_bytes()[19] == b'.'
+        && text.as_bytes()[10] == b'T';
     shape && text.parse::<Timestamp>().is_ok()
 }
 

@@ -11,6 +11,7 @@ mod strip;
 mod view;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -60,7 +61,8 @@ impl Redactor {
         Self { own: Some(Arc::new(Finder::new(all))) }
     }
 
-    /// The text with everything sensitive replaced.
+    /// The text with everything sensitive replaced. What comes after the first 256 KiB is
+    /// dropped, since no bound of a contract lets it through; see [`Redactor::redact_all`].
     ///
     /// ```
     /// let redactor = faultwire_contract::Redactor::default();
@@ -75,17 +77,10 @@ impl Redactor {
         self.run(text, |_| true)
     }
 
-    /// The same for a text of any length, a piece at a time.
+    /// The same for a text of any length.
     #[must_use]
-    pub fn redact_all(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while !rest.is_empty() {
-            let piece = prefix(rest, LONGEST_TEXT);
-            out.push_str(&self.redact(piece));
-            rest = &rest[piece.len()..];
-        }
-        out
+    pub fn redact_all<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.rounds(strip(text), |_| true)
     }
 
     /// The text without credentials; paths, frames and addresses stay. For what is written down
@@ -109,27 +104,33 @@ impl Redactor {
 
     fn redact_members(&self, members: Map<String, Value>) -> Map<String, Value> {
         let mut kept = Map::new();
+        let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
             let value = match value {
                 value if is_telling(&value) && self.is_secret_name(&key) => rule::SECRET.into(),
                 other => self.redact_json(other),
             };
-            kept.insert(unused(&kept, self.redact(&key).into_owned()), value);
+            let key = self.redact(&key).into_owned();
+            // Keys that differed only in what was taken out are told apart by a number.
+            let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);
+            let key = if *times > 1 { format!("{key} {times}") } else { key };
+            kept.insert(key, value);
         }
         kept
     }
 
     /// Whether the rules would take out a value behind this key, if it stood in a text.
     fn is_secret_name(&self, key: &str) -> bool {
-        if key.len() > 128 {
-            return false;
-        }
-        let pair = format!("{key}=x8q");
+        let tail = &key[key.ceil_char_boundary(key.len().saturating_sub(128))..];
+        let pair = format!("{tail}=x8q");
         !self.finder().find(&pair, |kind| kind == RuleKind::Credential).is_empty()
     }
 
     fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
-        let mut text = strip(prefix(text, LONGEST_TEXT));
+        self.rounds(strip(prefix(text, LONGEST_TEXT)), wanted)
+    }
+
+    fn rounds<'t>(&self, mut text: Cow<'t, str>, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
         for _ in 0..ROUNDS {
             match self.finder().replace(&text, wanted) {
                 Some(replaced) => text = Cow::Owned(replaced),
@@ -152,15 +153,6 @@ fn is_telling(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(is_telling),
         Value::Null | Value::Bool(_) | Value::Object(_) => false,
     }
-}
-
-/// The key, or the key with a number when what made it differ from another was taken out.
-fn unused(members: &Map<String, Value>, key: String) -> String {
-    if !members.contains_key(&key) {
-        return key;
-    }
-    let numbered = (2..).map(|n| format!("{key} {n}"));
-    numbered.into_iter().find(|k| !members.contains_key(k)).unwrap_or(key)
 }
 
 /// The beginning of an overlong text, up to a blank, so that no secret is cut in two.

@@ -118,7 +118,7 @@ impl Report {
         let named = self.retry_after_ms.map(Duration::from_millis);
         named.or_else(|| {
             let reset = self.rate_limit_reset.as_ref()?.epoch_ms()?;
-            Some(Duration::from_millis(u64::try_from(reset - now_ms).unwrap_or(0)))
+            Some(Duration::from_millis(u64::try_from(reset.saturating_sub(now_ms)).unwrap_or(0)))
         })
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum TemplateError {
     UnknownSlot { name: String, near: Option<&'static str> },
     #[error("the template has \"${0}?\" in a list, where it could not be read back")]
     OptionalInList(&'static str),
+    #[error("the template has a key that ends in \"?\" for the slot \"${0}\"")]
+    OptionalKey(&'static str),
     #[error("the template is no object or list")]
     NotComposite,
     #[error("the template repeats the member {0:?}")]
@@ -71,6 +73,7 @@ impl TemplateError {
                 format!("the slots are {}", names.join(", "))
             }
             Self::OptionalInList(name) => format!("write \"${name}\", which is null when empty"),
+            Self::OptionalKey(name) => format!("write \"${name}?\" as the value"),
             Self::NotComposite => "an envelope is at least {\"code\":\"$code\"}".to_owned(),
             Self::Repeated(_) => "an object has each member once".to_owned(),
             Self::TooWide => "nest some of the members".to_owned(),
@@ -100,6 +103,10 @@ impl Template {
     /// Whether the bytes can hold an envelope of this shape, escaped or not: a cheap look.
     pub(crate) fn may_match(&self, bytes: &[u8]) -> bool {
         self.marks.iter().all(|m| memchr::memmem::find(bytes, m.as_bytes()).is_some())
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     pub(crate) fn uses(&self, slot: Slot) -> bool {
@@ -164,6 +171,7 @@ fn parse_member(key: String, shape: Shape) -> Result<Member, TemplateError> {
         (Some(bare), Node::Object(_) | Node::List(_)) => {
             Ok(Member { key: bare.to_owned(), optional: true, node })
         }
+        (Some(_), Node::Slot(slot)) => Err(TemplateError::OptionalKey(slot.name())),
         _ => Ok(Member { key, optional: false, node }),
     }
 }
@@ -184,14 +192,21 @@ fn collect(node: &Node, slots: &mut Vec<Slot>) {
     }
 }
 
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
 fn mark(node: &Node, marks: &mut Vec<String>) {
     match node {
-        Node::Literal(Value::String(word)) => marks.push(word.clone()),
+        // Other characters may be escaped on the wire.
+        Node::Literal(Value::String(word)) if is_plain(word) => marks.push(word.clone()),
         Node::Literal(_) | Node::Slot(_) => {}
         Node::List(items) => items.iter().for_each(|n| mark(n, marks)),
         Node::Object(members) => {
             for member in members.iter().filter(|m| !m.optional) {
-                marks.push(member.key.clone());
+                if is_plain(&member.key) {
+                    marks.push(member.key.clone());
+                }
                 mark(&member.node, marks);
             }
         }

@@ -31,8 +31,8 @@ pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
             (report, class)
         }
         // A code from a newer version of the contract: its category is the best guess.
-        Err(ReadError::UnknownCode { code, category, retry_after_ms, .. }) => {
-            let class = contract.class_of_unknown(category.as_deref());
+        Err(ReadError::UnknownCode { code, category, retryable, retry_after_ms, .. }) => {
+            let class = contract.class_of_unknown(category.as_deref(), retryable);
             (Report { retry_after_ms, ..Report::new(code) }, class)
         }
         Err(e) => {

@@ -1,6 +1,7 @@
 //! What a failing reply says about itself, taken apart once for all rules.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -49,24 +50,27 @@ impl Evidence {
 }
 
 pub(super) fn of_error(raw: &RawValue) -> Evidence {
-    let error: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
-    let (text, data) = match &error {
-        Value::Object(_) => (error.get("message").and_then(Value::as_str), error.get("data")),
-        Value::String(s) => (Some(s.as_str()), None),
-        _ => (None, None),
-    };
-    let mut evidence = Evidence::new(Shape::RpcError, text.unwrap_or_default().to_owned());
-    if let Some(data) = data.filter(|d| d.is_object() || d.is_array()) {
+    // Each member on its own: data that is too deep to be built does not hide the rest.
+    let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let member =
+        |key: &str| -> Option<Value> { serde_json::from_str(members.get(key)?.get()).ok() };
+    let whole = || serde_json::from_str::<String>(raw.get()).ok();
+    let text = member("message").and_then(|m| m.as_str().map(str::to_owned)).or_else(whole);
+    let (data, code) = (member("data"), member("code"));
+    let mut evidence = Evidence::new(Shape::RpcError, text.unwrap_or_default());
+    if let Some(data) = data.as_ref().filter(|d| d.is_object() || d.is_array()) {
         evidence.bodies.push(data.to_string());
         evidence.take_body(data);
     }
-    evidence.aside =
-        data.and_then(Value::as_str).map(|s| s.chars().take(512).collect()).unwrap_or_default();
-    let code = error.get("code");
-    evidence.rpc = code.and_then(Value::as_i64).or(evidence.rpc);
+    evidence.aside = data
+        .as_ref()
+        .and_then(Value::as_str)
+        .map(|s| s.chars().take(512).collect())
+        .unwrap_or_default();
+    evidence.rpc = code.as_ref().and_then(Value::as_i64).or(evidence.rpc);
     let is_status = |n: &i64| (400..=599).contains(n);
     evidence.status = evidence.status.or(evidence.rpc.filter(is_status));
-    evidence.codes.extend(code.and_then(Value::as_str).map(str::to_owned));
+    evidence.codes.extend(code.as_ref().and_then(Value::as_str).map(str::to_owned));
     evidence
 }
 
@@ -244,7 +248,7 @@ static LEADING_CODE: LazyLock<Regex> = LazyLock::new(|| {
 
 static DELAY: LazyLock<Regex> = LazyLock::new(|| {
     fixed(
-        r"(?i)\b(?:retry|try again|wait|reset)\w*(?:[ -](?:in|after|for))?[:\s]+(?:about )?(?<n>\d{1,6}(?:\.\d+)?)\s*(?<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b",
+        r"(?i)\b(?:retry|try again|wait|resets?)\w*(?:(?:[ -](?:in|after|for|at)[:\s]+(?:about )?|:\s*)(?<bare>\d{1,6}(?:\.\d+)?)|[:\s]+(?:about )?(?<n>\d{1,6}(?:\.\d+)?))\s*(?<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b",
     )
 });
 
@@ -266,7 +270,10 @@ fn leading_code(text: &str) -> Option<String> {
 fn named_delay(text: &str) -> Option<Duration> {
     let words = &text[..text.floor_char_boundary(LOOKED_AT)];
     let found = DELAY.captures(words)?;
-    let number: f64 = found["n"].parse().ok()?;
+    // Without a unit the number counts only where a word says that it is a time.
+    let timed =
+        found.name("bare").or_else(|| found.name("n").filter(|_| found.name("unit").is_some()))?;
+    let number: f64 = timed.as_str().parse().ok()?;
     let seconds = match found.name("unit").map_or("s", |u| u.as_str()).to_ascii_lowercase().as_str()
     {
         unit if unit.starts_with("ms") || unit.starts_with("mil") => number / 1000.0,

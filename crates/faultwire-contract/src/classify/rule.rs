@@ -8,7 +8,6 @@ use super::evidence::Evidence;
 use super::soft::Signs;
 use crate::condition::{Aspect, Condition};
 use crate::load::rule::shared_rules;
-use crate::origin::Outcome;
 
 /// One rule. The first that matches decides.
 #[derive(Debug)]
@@ -29,6 +28,8 @@ pub(crate) struct When {
     pub rpc: Vec<i64>,
     /// One of these HTTP statuses; empty is any.
     pub status: Vec<i64>,
+    /// Only where no shared rule knows more than the shape.
+    pub generic: bool,
 }
 
 /// Where a rule leads: a contract's rule to a code, a shared one to a condition.
@@ -98,19 +99,4 @@ pub(super) fn shared() -> &'static [Rule] {
 /// The signs of a soft failure.
 pub(super) fn signs() -> &'static Signs {
     &SHARED.1
-}
-
-/// How far a call got when the server itself reported the condition: what it sent back can be
-/// taken as not run only where it never reached a tool.
-pub(super) fn reported_outcome(condition: Condition) -> Outcome {
-    match condition {
-        Condition::UnknownTool
-        | Condition::UnknownMethod
-        | Condition::InvalidArguments
-        | Condition::UnsupportedVersion
-        | Condition::VersionConflict
-        | Condition::NotReady => Outcome::NotSent,
-        Condition::ToolError | Condition::SoftFailure => Outcome::Executed,
-        _ => Outcome::MaybeExecuted,
-    }
 }

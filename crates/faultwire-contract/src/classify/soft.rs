@@ -50,9 +50,7 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
         return false;
     }
     let structured = || result.structured.is_some_and(|s| body_hints(s.get()));
-    let Some(text) = result.only_text() else {
-        return result.texts().next().is_none() && structured();
-    };
+    let Some(text) = result.only_text() else { return structured() };
     let raw = text.get();
     let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
     let hints = match first {
@@ -71,6 +69,24 @@ fn text_hints(raw: &[u8]) -> bool {
             "RROR",
             "xception",
             "raceback",
+            "nknown tool",
+            "o such tool",
+            "imed out",
+            "alidation",
+            "issing required",
+            "nvalid ",
+            "nauthori",
+            "orbidden",
+            "ot found",
+            "ot Found",
+            "navailable",
+            "ateway",
+            "ad request",
+            "ad Request",
+            "onflict",
+            "rocessable",
+            "ayment",
+            "ethod not",
             "ailed",
             "AILED",
             "anic",
@@ -81,7 +97,15 @@ fn text_hints(raw: &[u8]) -> bool {
             "nable to",
             "enied",
             "oo many",
+            "oo Many",
+            "OO MANY",
             "ate limit",
+            "ate Limit",
+            "ATE LIMIT",
+            "NABLE TO",
+            "OULD NOT",
+            "EHLER",
+            "\\u",
             "错误",
             "出错",
             "エラー",
@@ -100,7 +124,8 @@ fn text_hints(raw: &[u8]) -> bool {
 fn body_hints(raw: &str) -> bool {
     static ERRORS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
         Searcher::new([
-            "rror", "xception", "ailed", "ailure", "ault", "errcode", "err_code", "errno", "tatus",
+            "rror", "RROR", "xception", "fail", "FAIL", "Fail", "ault", "errcode", "err_code",
+            "errno", "tatus",
         ])
     });
     static FLAGS: LazyLock<Option<Searcher>> =
@@ -130,31 +155,48 @@ impl Signs {
     }
 
     fn body_fails(&self, body: &Map<String, Value>) -> bool {
-        let is_false = |key: &String| body.get(key) == Some(&Value::Bool(false));
+        let is_false = |key: &String| match body.get(key) {
+            Some(Value::Bool(flag)) => !flag,
+            Some(Value::String(word)) => word.eq_ignore_ascii_case("false"),
+            _ => false,
+        };
         if self.flags.iter().any(is_false) || body.get("isError") == Some(&Value::Bool(true)) {
             return true;
         }
-        let describes =
-            || body.iter().all(|(key, value)| is_empty(value) || self.companions.contains(key));
-        (self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body))
-            && describes()
+        let strangers = body.iter().filter(|(k, v)| !is_empty(v) && !self.companions.contains(k));
+        let strangers: Vec<&Value> = strangers.map(|(_, value)| value).collect();
+        match strangers[..] {
+            [] => self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body),
+            // A sentence that says what went wrong, and what it was about.
+            [about] => is_scalar(about) && self.tells_error(body),
+            _ => false,
+        }
     }
 
+    /// A list of findings beside warnings is what a linter answers.
     fn names_error(&self, body: &Map<String, Value>) -> bool {
-        let tells = |key: &String| body.get(key).is_some_and(|v| !is_empty(v));
-        self.errors.iter().any(tells)
+        let tells = |key: &String| body.get(key).is_some_and(|v| !v.is_number() && !is_empty(v));
+        !body.contains_key("warnings") && self.errors.iter().any(tells)
     }
 
+    fn tells_error(&self, body: &Map<String, Value>) -> bool {
+        let is_text = |key: &String| body.get(key).is_some_and(|v| v.is_string() && !is_empty(v));
+        self.errors.iter().any(is_text)
+    }
+
+    /// A state alone makes a record; with words about it, and no id or title, a failure.
     fn is_in_bad_state(&self, body: &Map<String, Value>) -> bool {
+        const RECORD: [&str; 5] = ["id", "title", "url", "description", "name"];
+        if body.len() < 2 || RECORD.iter().any(|key| body.contains_key(*key)) {
+            return false;
+        }
         self.states.iter().any(|key| match body.get(key) {
             Some(Value::String(word)) => {
                 let lower = word.to_lowercase();
                 let status = lower.parse::<u16>().is_ok_and(|n| (400..600).contains(&n));
-                body.len() > 1 && (status || self.bad_states.contains(&lower))
+                status || self.bad_states.contains(&lower)
             }
-            Some(Value::Number(n)) => {
-                body.len() > 1 && n.as_u64().is_some_and(|n| (400..600).contains(&n))
-            }
+            Some(Value::Number(n)) => n.as_u64().is_some_and(|n| (400..600).contains(&n)),
             _ => false,
         })
     }
@@ -175,4 +217,8 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
     }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
 }

@@ -46,7 +46,10 @@ impl Fill for Fault {
             Slot::SessionWorkspaceRoot => maybe(out, session.workspace_root.as_ref()),
             Slot::SessionPhase => maybe(out, session.phase.as_ref()),
             Slot::SessionPlanHash => maybe(out, session.plan_hash.as_ref()),
-            _ => fill_meta(&report.meta, slot, out),
+            Slot::MetaToolVersion
+            | Slot::MetaElapsedMs
+            | Slot::MetaMode
+            | Slot::MetaApprovalMode => fill_meta(&report.meta, slot, out),
         }
     }
 }

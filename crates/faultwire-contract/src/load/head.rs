@@ -81,7 +81,8 @@ fn is_name(name: &str) -> bool {
 
 pub(super) fn is_version(version: &str) -> bool {
     let parts: Vec<&str> = version.split('.').collect();
-    parts.len() == 3 && parts.iter().all(|p| !p.is_empty() && p.parse::<u32>().is_ok())
+    parts.len() == 3
+        && parts.iter().all(|p| p.bytes().all(|b| b.is_ascii_digit()) && p.parse::<u32>().is_ok())
 }
 
 fn requires(section: &Section<'_>) -> Requires {

@@ -115,6 +115,14 @@ pub(super) fn retry(root: &Section<'_>) -> Retry {
         words.allow(&RetryClass::ALL.map(RetryClass::name));
         for class in RetryClass::ALL {
             if let Some(word) = words.text(class.name()) {
+                if kinds.iter().flatten().any(|k: &String| k == word.value) {
+                    let what = format!("[retry.kinds] has the word {:?} twice", word.value);
+                    words.log.note(
+                        &word.at,
+                        what,
+                        "every class needs a word of its own to be read back",
+                    );
+                }
                 kinds[class as usize] = Some(word.value.to_owned());
                 named.push(class);
             }

@@ -9,7 +9,7 @@ use crate::classify::soft::Signs;
 use crate::condition::{Aspect, Condition};
 use crate::mistake::{Mistakes, nearest};
 
-const WHEN: &[&str] = &["shape", "text", "rpc", "code", "status"];
+const WHEN: &[&str] = &["shape", "text", "rpc", "code", "status", "generic"];
 
 /// The `[[rule]]` tables of a contract.
 pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule> {
@@ -93,7 +93,7 @@ fn when(section: &Section<'_>) -> Option<When> {
     let when = section
         .need_section("when", "say what the rule matches, such as when = { text = \"…\" }")?;
     when.allow(WHEN);
-    if WHEN.iter().all(|key| !when.has(key)) {
+    if WHEN.iter().all(|key| *key == "generic" || !when.has(key)) {
         when.note(
             "a rule that matches everything",
             format!("give \"when\" one of {}", WHEN.join(", ")),
@@ -102,6 +102,7 @@ fn when(section: &Section<'_>) -> Option<When> {
     }
     let pattern = |key| when.text(key).and_then(|text| regex(when.log, &text));
     Some(When {
+        generic: when.boolean("generic").unwrap_or(false),
         shape: shape(&when),
         text: pattern("text"),
         code: pattern("code"),

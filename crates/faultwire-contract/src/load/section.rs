@@ -9,6 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::mistake::{Mistake, Mistakes, nearest};
 
+/// So many mistakes are listed.
+const MOST_MISTAKES: usize = 500;
+
 /// The file being read and what was found wrong with it so far.
 pub(crate) struct Log<'a> {
     file: &'a str,
@@ -61,6 +64,9 @@ impl<'a> Log<'a> {
     }
 
     pub(crate) fn note(&self, at: &At, what: impl Into<String>, help: impl Into<String>) {
+        if self.found.borrow().len() >= MOST_MISTAKES {
+            return;
+        }
         let before = self.before(at);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let mistake = Mistake {
@@ -143,11 +149,7 @@ impl<'a> Section<'a> {
             return self.expect_text(key, value).map(|t| vec![t]);
         };
         if list.is_empty() {
-            self.log.note(
-                &value.span(),
-                format!("{key:?} of {} is an empty list", self.name),
-                "name at least one, or leave the key out",
-            );
+            self.empty_list(key, value);
             return None;
         }
         list.iter().map(|item| self.expect_text(key, item)).collect()
@@ -157,6 +159,10 @@ impl<'a> Section<'a> {
     pub(crate) fn integers(&self, key: &str) -> Option<Vec<(i64, At)>> {
         let value = self.table.get(key)?;
         match value.get_ref() {
+            DeValue::Array(list) if list.is_empty() => {
+                self.empty_list(key, value);
+                None
+            }
             DeValue::Array(list) => list.iter().map(|v| self.expect_integer(key, v)).collect(),
             _ => self.expect_integer(key, value).map(|i| vec![i]),
         }
@@ -275,6 +281,11 @@ impl<'a> Section<'a> {
             self.wrong_type(key, value, "a whole number");
         }
         parsed.map(|i| (i, value.span()))
+    }
+
+    fn empty_list(&self, key: &str, value: &Spanned<DeValue<'a>>) {
+        let what = format!("{key:?} of {} is an empty list", self.name);
+        self.log.note(&value.span(), what, "name at least one, or leave the key out");
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'a>>, wanted: &str) {

@@ -17,10 +17,16 @@ pub(super) fn defaults(root: &Section<'_>) -> Defaults {
     };
     let known: Vec<&str> = Slot::ALL.iter().filter(|s| !s.is_always()).map(|s| s.name()).collect();
     section.allow(&known);
-    for slot in Slot::ALL {
-        if let Some(value) = section.has(slot.name()).then(|| section.scalar(slot.name())).flatten()
-        {
-            defaults.insert(slot.name(), value);
+    for slot in Slot::ALL.iter().filter(|slot| section.has(slot.name())) {
+        match section.scalar(slot.name()) {
+            Some(value) if slot.takes(&value) => {
+                defaults.insert(slot.name(), value);
+            }
+            Some(value) => {
+                let what = format!("the default of \"${}\" is {value}", slot.name());
+                section.note(what, "give a value that the slot can have, or none");
+            }
+            None => {}
         }
     }
     defaults
@@ -37,7 +43,13 @@ impl Reader<'_> {
     pub(super) fn read(&self, root: &Section<'_>) -> Surfaces {
         let success = root.section("success").and_then(|section| {
             section.allow(&["template"]);
-            self.templates(&section, &[Slot::Data])
+            let templates = self.templates(&section, &[Slot::Data])?;
+            let known = |slot: &Slot| *slot == Slot::Data || slot.name().starts_with("meta.");
+            for slot in templates.iter().flat_map(Template::slots).filter(|slot| !known(slot)) {
+                let what = format!("the success template shows \"${}\"", slot.name());
+                section.note(what, "a success has \"$data\" and \"$meta.…\", and no other facts");
+            }
+            Some(templates)
         });
         let help = "give [surface.mcp] a template of the envelope";
         let Some(section) = root.need_section("surface", help) else {

@@ -121,6 +121,7 @@ impl RedactRule {
         findings: &mut Vec<(usize, usize, &'f str)>,
     ) {
         let Pattern { regex, secrets } = self.pattern.get();
+        let mut places = regex.capture_locations();
         let mut from = 0;
         while let Some(whole) = regex.find(&view[from..]) {
             let start = from + whole.start();
@@ -129,13 +130,14 @@ impl RedactRule {
                 [] => (start, end),
                 _ if whole.len() > LONGEST_SPLIT => (start, end),
                 groups => {
-                    let captures = regex.captures(&view[start..end]);
-                    let secret = captures.and_then(|c| groups.iter().find_map(|g| c.get(*g)));
-                    secret.map_or((start, end), |m| (start + m.start(), start + m.end()))
+                    regex.captures_read(&mut places, &view[start..end]);
+                    let secret = groups.iter().find_map(|group| places.get(*group));
+                    secret.map_or((start, end), |(from, to)| (start + from, start + to))
                 }
             };
-            self.take(text, found, findings);
-            from = end.max(start + 1);
+            let taken = self.take(text, found, findings);
+            // What is left standing may hold the name of the next secret.
+            from = if taken { end } else { found.0 }.max(start + 1);
             if from >= view.len() {
                 break;
             }
@@ -147,14 +149,27 @@ impl RedactRule {
         text: &str,
         (start, end): (usize, usize),
         findings: &mut Vec<(usize, usize, &'f str)>,
-    ) {
+    ) -> bool {
         let (start, end) = (floor(text, start), ceil(text, end));
         let found = &text[start..end];
-        let kept = self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(found.as_bytes()));
-        if !kept && !found.is_empty() && !found.contains("[redacted") {
+        let kept = || self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(found.as_bytes()));
+        let taken = !is_redacted(found) && !kept();
+        if taken {
             findings.push((start, end, self.kind.placeholder()));
         }
+        taken
     }
+}
+
+/// Whether nothing is left but placeholders and what stands between them.
+fn is_redacted(found: &str) -> bool {
+    let mut rest = found;
+    let mut left = false;
+    while let Some((before, after)) = rest.split_once("[redacted") {
+        left |= before.contains(char::is_alphanumeric);
+        rest = after.split_once(']').map_or("", |(_, after)| after);
+    }
+    !left && !rest.contains(char::is_alphanumeric)
 }
 
 /// Patterns work on bytes: a match may begin or end inside a character.

@@ -57,7 +57,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Characters that take no room, or steer the direction of the text.
-const HIDDEN: [(char, char); 15] = [
+const HIDDEN: [(char, char); 16] = [
     ('\u{ad}', '\u{ad}'),       // soft hyphen
     ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
     ('\u{61c}', '\u{61c}'),     // Arabic letter mark
@@ -68,6 +68,7 @@ const HIDDEN: [(char, char); 15] = [
     ('\u{2028}', '\u{202e}'),   // line separators, direction embeddings
     ('\u{2060}', '\u{206f}'),   // word joiner, invisible operators, direction isolates
     ('\u{3164}', '\u{3164}'),   // Hangul filler
+    ('\u{fe00}', '\u{fe0f}'),   // variation selectors
     ('\u{feff}', '\u{feff}'),   // byte order mark
     ('\u{ffa0}', '\u{ffa0}'),   // half-width Hangul filler
     ('\u{fff0}', '\u{fffb}'),   // interlinear annotation

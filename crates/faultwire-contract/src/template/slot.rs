@@ -1,5 +1,7 @@
 //! The slots of a template: every fact that an envelope can carry, by name.
 
+use serde_json::Value;
+
 /// What kind of JSON a slot holds; the schema is made from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -99,6 +101,26 @@ slots! {
 }
 
 impl Slot {
+    /// Whether a default may be this. Facts that the contract derives have none.
+    pub(crate) fn takes(self, value: &Value) -> bool {
+        match self.kind() {
+            Kind::Text | Kind::Words => value.is_string(),
+            Kind::Reset => value.is_string() || value.is_number(),
+            Kind::Flag => value.is_boolean(),
+            Kind::Count => value.is_u64() && self.name().starts_with("meta."),
+            Kind::Cause | Kind::Json => true,
+            Kind::Code
+            | Kind::Category
+            | Kind::RetryClass
+            | Kind::Alert
+            | Kind::Origin
+            | Kind::Outcome
+            | Kind::Condition
+            | Kind::Timestamp
+            | Kind::Status => false,
+        }
+    }
+
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|slot| slot.name() == name)
     }

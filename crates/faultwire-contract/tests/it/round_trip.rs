@@ -174,9 +174,13 @@ fn what_contradicts_its_code_is_no_envelope() {
     let unknown = refuse(&error("runtime.new", "runtime", true, ""));
     let ReadError::UnknownCode { code, category, .. } = unknown else { panic!("{unknown}") };
     assert_eq!((code.as_str(), category.as_deref()), ("runtime.new", Some("runtime")));
-    assert!(owlclaw.class_of_unknown(Some("runtime")).is_retryable());
-    assert!(!owlclaw.class_of_unknown(Some("governance")).is_retryable(), "its codes do not agree");
-    assert!(!owlclaw.class_of_unknown(None).is_retryable());
+    assert!(owlclaw.class_of_unknown(Some("runtime"), Some(true)).is_retryable());
+    assert!(
+        !owlclaw.class_of_unknown(Some("governance"), None).is_retryable(),
+        "its codes do not agree"
+    );
+    assert!(!owlclaw.class_of_unknown(None, None).is_retryable());
+    assert!(!owlclaw.class_of_unknown(Some("runtime"), Some(false)).is_retryable());
 }
 
 #[test]
