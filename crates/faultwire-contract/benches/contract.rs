@@ -234,6 +234,8 @@ fn redacting(c: &mut Criterion) {
         ("64 KiB of clean prose", PROSE.repeat(300)[..65_536].to_owned()),
         ("64 KiB of a leaking log", log.repeat(600)[..65_536].to_owned()),
         ("64 KiB of password=", "password=".repeat(8000)[..65_536].to_owned()),
+        ("64 KiB of 'password':", "'password':".repeat(8000)[..65_536].to_owned()),
+        ("64 KiB of password: token:", "password: token: ".repeat(4000)[..65_536].to_owned()),
         (
             "64 KiB of BEGIN PRIVATE KEY",
             "-----BEGIN PRIVATE KEY-----".repeat(3000)[..65_536].to_owned(),

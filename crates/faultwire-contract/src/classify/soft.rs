@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
+use memchr::memmem::Finder;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
@@ -60,64 +61,60 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
     hints || structured()
 }
 
-/// Words of which every text that is a failure has one near its beginning, without the letters
-/// that may be upper or lower case.
+/// The words that a text begins with when it is a failure without the word "error" in it.
+const OPENERS: &[&str] = &[
+    "access",
+    "call",
+    "command",
+    "connection",
+    "could",
+    "couldn",
+    "execution",
+    "failed",
+    "fatal",
+    "fehler",
+    "erreur",
+    "http",
+    "invalid",
+    "missing",
+    "no",
+    "operation",
+    "panic",
+    "permission",
+    "query",
+    "rate",
+    "request",
+    "search",
+    "thread",
+    "too",
+    "tool",
+    "traceback",
+    "unable",
+    "unknown",
+    "validation",
+];
+
+/// Whether a text may begin as one of the signs does. It is told by its first word, or by the
+/// word "error" near the beginning: no pattern runs on what is neither.
 fn text_hints(raw: &[u8]) -> bool {
-    static WORDS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-        Searcher::new([
-            "rror",
-            "RROR",
-            "xception",
-            "raceback",
-            "nknown tool",
-            "o such tool",
-            "imed out",
-            "alidation",
-            "issing required",
-            "nvalid ",
-            "nauthori",
-            "orbidden",
-            "ot found",
-            "ot Found",
-            "navailable",
-            "ateway",
-            "ad request",
-            "ad Request",
-            "onflict",
-            "rocessable",
-            "ayment",
-            "ethod not",
-            "ailed",
-            "AILED",
-            "anic",
-            "atal",
-            "ATAL",
-            "ould not",
-            "ouldn't",
-            "nable to",
-            "enied",
-            "oo many",
-            "oo Many",
-            "OO MANY",
-            "ate limit",
-            "ate Limit",
-            "ATE LIMIT",
-            "NABLE TO",
-            "OULD NOT",
-            "EHLER",
-            "\\u",
-            "错误",
-            "出错",
-            "エラー",
-            "오류",
-            "ehler",
-            "rreur",
-            "шибка",
-        ])
-    });
-    // "ENOENT: …" and its kind.
-    let is_errno = raw.get(1) == Some(&b'E') && raw.get(2).is_some_and(u8::is_ascii_uppercase);
-    is_errno || WORDS.as_ref().is_none_or(|words| words.find(raw).is_some())
+    static NEAR: LazyLock<[Finder<'static>; 3]> =
+        LazyLock::new(|| ["rror", "RROR", "xception"].map(Finder::new));
+    static FOREIGN: LazyLock<Option<Searcher>> =
+        LazyLock::new(|| Searcher::new(["错误", "出错", "エラー", "오류", "шибка"]));
+    let text = raw.strip_prefix(b"\"").unwrap_or(raw);
+    let begins = text.iter().position(u8::is_ascii_alphanumeric).unwrap_or(text.len());
+    let word = &text[begins..];
+    let word = &word[..word.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(word.len())];
+    let opens = || OPENERS.iter().any(|opener| word.eq_ignore_ascii_case(opener.as_bytes()));
+    let is_errno = || word.len() > 2 && word[0] == b'E' && word.iter().all(u8::is_ascii_uppercase);
+    let is_status = || word.len() == 3 && matches!(word[0], b'4' | b'5');
+    let foreign = || match text.first() {
+        Some(0x80..) => FOREIGN.as_ref().is_none_or(|words| words.find(raw).is_some()),
+        // A letter that is no ASCII may be written as an escape.
+        Some(b'\\') => text.get(1) == Some(&b'u'),
+        _ => false,
+    };
+    opens() || is_errno() || is_status() || foreign() || NEAR.iter().any(|n| n.find(raw).is_some())
 }
 
 /// What an object that is a failure has somewhere: the name of an error, or a flag that is false.
