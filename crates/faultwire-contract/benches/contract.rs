@@ -229,10 +229,20 @@ fn redacting(c: &mut Criterion) {
     let redactor = Redactor::default();
     let clean = PROSE.repeat(4);
     let log = "2026-01-19 worker-3 open '/srv/app/data/file.txt' failed: password=hunter2 at handler (/srv/app/index.js:10:5)\n";
+    let varied: String = (0..900)
+        .map(|i| {
+            format!(
+                "worker-{i} open '/srv/app/{i}/file.txt' failed: password=hunter{i} on 10.0.{}.7\n",
+                i % 200
+            )
+        })
+        .collect::<Vec<_>>()
+        .concat();
     let texts = [
         ("1 KiB of clean prose", clean),
         ("64 KiB of clean prose", PROSE.repeat(300)[..65_536].to_owned()),
         ("64 KiB of a leaking log", log.repeat(600)[..65_536].to_owned()),
+        ("64 KiB of a log whose lines differ", varied[..65_536].to_owned()),
         ("64 KiB of password=", "password=".repeat(8000)[..65_536].to_owned()),
         ("64 KiB of 'password':", "'password':".repeat(8000)[..65_536].to_owned()),
         ("64 KiB of password: token:", "password: token: ".repeat(4000)[..65_536].to_owned()),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
 use crate::load::section::{Section, Text, read_file};
 use crate::mistake::Mistakes;
@@ -121,20 +121,13 @@ impl RedactRule {
         findings: &mut Vec<(usize, usize, &'f str)>,
     ) {
         let Pattern { regex, secrets } = self.pattern.get();
-        let mut places = regex.capture_locations();
+        let mut splitter =
+            Splitter { regex, secrets, places: regex.capture_locations(), last: None };
         let mut from = 0;
         while let Some(whole) = regex.find(&view[from..]) {
-            let start = from + whole.start();
-            let end = from + whole.end();
-            let found = match &secrets[..] {
-                [] => (start, end),
-                _ if whole.len() > LONGEST_SPLIT => (start, end),
-                groups => {
-                    regex.captures_read(&mut places, &view[start..end]);
-                    let secret = groups.iter().find_map(|group| places.get(*group));
-                    secret.map_or((start, end), |(from, to)| (start + from, start + to))
-                }
-            };
+            let (start, end) = (from + whole.start(), from + whole.end());
+            let (lead, secret_end) = splitter.split(&view[start..end]);
+            let found = (start + lead, start + secret_end);
             let taken = self.take(text, found, findings);
             // What is left standing may hold the name of the next secret.
             from = if taken { end } else { found.0 }.max(start + 1);
@@ -158,6 +151,31 @@ impl RedactRule {
             findings.push((start, end, self.kind.placeholder()));
         }
         taken
+    }
+}
+
+/// Tells the secret of a match from what stands before and after it.
+struct Splitter<'p, 'v> {
+    regex: &'p Regex,
+    secrets: &'p [usize],
+    places: CaptureLocations,
+    /// The last match and its answer: texts with many secrets mostly repeat themselves.
+    last: Option<(&'v [u8], (usize, usize))>,
+}
+
+impl<'v> Splitter<'_, 'v> {
+    fn split(&mut self, found: &'v [u8]) -> (usize, usize) {
+        let whole = (0, found.len());
+        if self.secrets.is_empty() || found.len() > LONGEST_SPLIT {
+            return whole;
+        }
+        if let Some((_, answer)) = self.last.filter(|(last, _)| *last == found) {
+            return answer;
+        }
+        self.regex.captures_read(&mut self.places, found);
+        let answer = self.secrets.iter().find_map(|group| self.places.get(*group)).unwrap_or(whole);
+        self.last = Some((found, answer));
+        answer
     }
 }
 
