@@ -34,6 +34,10 @@ pub fn input() -> Result<Vec<u8>, Problem> {
     if bytes.len() as u64 > LARGEST_INPUT {
         return Err(Problem::bad("stdin", format!("more than {LARGEST_INPUT} bytes"), "send less"));
     }
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        let what = "it begins with a byte order mark";
+        return Err(Problem::bad("stdin", what, "send UTF-8 without one"));
+    }
     Ok(bytes)
 }
 

@@ -80,7 +80,9 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
         out += &format!("  {}  {text}\n", paint(HEAD, &format!("{name:<13}")));
     };
     fact("Message", code.message.clone());
-    fact("Retry", retry(contract, code));
+    for (i, line) in retry(contract, code).into_iter().enumerate() {
+        fact(if i == 0 { "Retry" } else { "" }, line);
+    }
     fact("What to do", code.action.clone());
     fact("HTTP status", statuses(code));
     fact("Alert", alert(contract, code));
@@ -119,7 +121,8 @@ fn indented(json: &[u8]) -> String {
     lines.concat()
 }
 
-fn retry(contract: &Contract, code: &Code) -> String {
+/// One line for each class that a failure may have.
+fn retry(contract: &Contract, code: &Code) -> Vec<String> {
     let one = |class: &RetryClass| match class {
         RetryClass::Never => paint(WARN, "never: the same call, as it is, cannot succeed"),
         RetryClass::Immediate => paint(GOOD, "at once"),
@@ -129,16 +132,18 @@ fn retry(contract: &Contract, code: &Code) -> String {
         }
         RetryClass::Backoff => {
             let cap = contract.retry.backoff.cap.as_secs();
-            paint(
-                GOOD,
-                &format!(
-                    "yes: after the delay that the envelope names, else with growing delays up to {cap} s"
-                ),
-            )
+            let text =
+                "yes: after the delay that the envelope names, else with growing delays up to";
+            paint(GOOD, &format!("{text} {cap} s"))
         }
     };
-    let all: Vec<String> = code.retry.iter().map(one).collect();
-    all.join("; or, where the envelope says so, ")
+    let mut lines: Vec<String> = code.retry.iter().map(one).collect();
+    if let [default, others @ ..] = &mut lines[..]
+        && !others.is_empty()
+    {
+        *default += ", unless the envelope says";
+    }
+    lines
 }
 
 fn statuses(code: &Code) -> String {

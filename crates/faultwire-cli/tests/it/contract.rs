@@ -193,6 +193,8 @@ fn k11_explain_prints_a_page() {
     // A code of two contracts is explained twice.
     let page = faultwire(&["explain", "INTERNAL_ERROR"], "").fine();
     assert!(page.contains("kaiza") && page.contains("workrail"));
+    let page = faultwire(&["explain", "TIMEOUT", "-c", "workrail"], "").fine();
+    assert!(page.contains("at once, unless the envelope says\n"), "{page}");
     let json = faultwire(&["explain", "TIMEOUT", "-c", "workrail", "--json"], "").json();
     assert_eq!(json["example"]["retry"]["kind"], "retryable_immediate");
     assert!(

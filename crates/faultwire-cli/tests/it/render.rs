@@ -110,6 +110,7 @@ fn refusals_say_what_where_and_what_to_do() {
         "]".repeat(50_000)
     );
     assert!(render(&deep).contains("recursion limit"));
+    assert!(render("\u{feff}{\"code\":\"NOT_FOUND\"}").contains("byte order mark"));
     let binary = run(command(&["render"]), b"{\"code\":\"\xff\xfe\"}").refused();
     assert!(binary.contains("stdin"), "{binary}");
 }
