@@ -8,7 +8,7 @@ use faultwire_contract::DEFAULT;
 
 /// One error contract for every MCP tool failure.
 #[derive(Parser)]
-#[command(name = "faultwire", version, max_term_width = 100, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "faultwire", version, max_term_width = 100, after_help = include_str!("../help/faultwire.txt"), arg_required_else_help = true)]
 pub struct Args {
     /// Print JSON; errors of our own become envelopes on stderr
     #[arg(long, global = true)]
@@ -17,15 +17,6 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  faultwire contract list                          the contracts that come built in
-  faultwire explain governance.rate_limited        what a code means and what to do
-  echo '{\"code\":\"cache_invalid\"}' | faultwire render --contract context-resolve
-  npx some-server < calls.jsonl | faultwire classify --contract kaiza
-
-Exit codes: 0 fine, 1 findings, 2 usage or bad input.";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -51,7 +42,7 @@ pub enum Command {
     Serve,
     /// Print a completion script for your shell
     #[command(
-        after_help = "Example:\n  faultwire completions bash > ~/.local/share/bash-completion/completions/faultwire"
+        after_help = include_str!("../help/completions.txt")
     )]
     Completions {
         /// The shell
@@ -81,7 +72,7 @@ pub enum ContractCommand {
     List,
     /// Show a contract: its codes and conditions; everything with --json
     #[command(
-        after_help = "Examples:\n  faultwire contract show owlclaw\n  faultwire contract show ./my-contract.toml --json"
+        after_help = include_str!("../help/show.txt")
     )]
     Show {
         /// A built-in name or a file
@@ -89,7 +80,7 @@ pub enum ContractCommand {
     },
     /// Check contracts: every mistake with its line, and the contract's own tests
     #[command(
-        after_help = "Example:\n  faultwire contract lint my-contract.toml\n\nExit code 1 when something was found."
+        after_help = include_str!("../help/lint.txt")
     )]
     Lint {
         /// Built-in names or files
@@ -98,7 +89,7 @@ pub enum ContractCommand {
     },
     /// Compare two versions: breaking, additive or none, with reasons
     #[command(
-        after_help = "Example:\n  faultwire contract diff old.toml new.toml\n\nExit code 1 when the change is breaking."
+        after_help = include_str!("../help/diff.txt")
     )]
     Diff {
         /// The published version: a built-in name or a file
@@ -107,7 +98,7 @@ pub enum ContractCommand {
         new: String,
     },
     /// Print the JSON Schema (2020-12) of an envelope
-    #[command(after_help = "Example:\n  faultwire contract schema context-resolve > error-v0.json")]
+    #[command(after_help = include_str!("../help/schema.txt"))]
     Schema(SchemaArgs),
 }
 
@@ -155,7 +146,7 @@ pub enum Surface {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  faultwire explain SESSION_LOCKED\n  faultwire explain TIMEOUT --contract workrail --json"
+    after_help = include_str!("../help/explain.txt")
 )]
 pub struct ExplainArgs {
     /// The code, as an envelope shows it
@@ -167,7 +158,7 @@ pub struct ExplainArgs {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  echo '{\"code\":\"x_rate_limited\",\"meta\":{\"elapsed_ms\":12}}' | faultwire render -c tuitbot --profile workflow\n\nWith incident and timestamp given, the output depends on the input alone."
+    after_help = include_str!("../help/render.txt")
 )]
 pub struct RenderArgs {
     #[command(flatten)]
@@ -182,7 +173,7 @@ pub struct RenderArgs {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  echo '{\"error\":{\"code\":\"io_error\",\"message\":\"I/O error occurred\"}}' | faultwire decode -c context-resolve"
+    after_help = include_str!("../help/decode.txt")
 )]
 pub struct DecodeArgs {
     #[command(flatten)]
@@ -197,7 +188,7 @@ pub struct DecodeArgs {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}' | faultwire classify\n\nOne line in, one line out: {\"failure\":false} or {\"failure\":true,\"rule\":…} with the fault."
+    after_help = include_str!("../help/classify.txt")
 )]
 pub struct ClassifyArgs {
     #[command(flatten)]
@@ -208,7 +199,7 @@ pub struct ClassifyArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  echo 'login failed: password=hunter2' | faultwire redact")]
+#[command(after_help = include_str!("../help/redact.txt"))]
 pub struct RedactArgs {
     /// Use the redaction rules of this file too
     #[arg(long, value_name = "FILE")]
@@ -220,7 +211,7 @@ pub struct RedactArgs {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  faultwire retry -c owlclaw --attempt 3 --read-only < envelope.json\n\nNothing is retried unless its code is retryable and the tool surely did not run, or may safely run twice."
+    after_help = include_str!("../help/retry.txt")
 )]
 pub struct RetryArgs {
     #[command(flatten)]
@@ -246,7 +237,7 @@ pub struct RetryArgs {
 pub enum AlertsCommand {
     /// Read failures in order of time, one JSON a line, and print the pages they would have raised
     #[command(
-        after_help = "Example:\n  echo '{\"t\":0,\"client\":\"a\",\"code\":\"auth.forbidden\"}' | faultwire alerts replay -c owlclaw"
+        after_help = include_str!("../help/replay.txt")
     )]
     Replay {
         #[command(flatten)]

@@ -77,3 +77,25 @@ fn the_readme_is_true() {
 fn the_recipes_are_true() {
     assert!(check("CONTRIBUTING.md") >= 1);
 }
+
+/// The examples that `--help` shows and that need no file work as they stand.
+#[test]
+fn the_examples_of_help_are_true() {
+    let folder = root().join("crates/faultwire-cli/help");
+    let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
+    let mut ran = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let whole =
+            |line: &&str| line.starts_with("echo ") || line.starts_with("faultwire explain ");
+        for line in text.lines().map(str::trim).filter(whole) {
+            // Behind two blanks stands what the example is for.
+            let line = line.split("  ").next().unwrap_or(line);
+            let output = Command::new("sh").args(["-c", line]).env("PATH", &path).output().unwrap();
+            assert!(output.status.success() && !output.stdout.is_empty(), "{line}: {output:?}");
+            ran += 1;
+        }
+    }
+    assert!(ran >= 8, "{ran}");
+}
