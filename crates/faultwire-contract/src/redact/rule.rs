@@ -172,8 +172,10 @@ impl<'v> Splitter<'_, 'v> {
         if let Some((_, answer)) = self.last.filter(|(last, _)| *last == found) {
             return answer;
         }
-        self.regex.captures_read(&mut self.places, found);
-        let answer = self.secrets.iter().find_map(|group| self.places.get(*group)).unwrap_or(whole);
+        // On its own a match may be none, where the pattern looks at what stands around it.
+        let split = self.regex.captures_read(&mut self.places, found);
+        let secret = split.and_then(|_| self.secrets.iter().find_map(|g| self.places.get(*g)));
+        let answer = secret.unwrap_or(whole);
         self.last = Some((found, answer));
         answer
     }
