@@ -144,7 +144,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn o7_equals_the_naive_model(
-        steps in prop::collection::vec((prop_oneof![0u64..5, 0u64..70_000, Just(60_000u64), Just(300_000)], 0u8..3, any::<bool>()), 1..200)
+        // Steps that add up to a window again and again: the edges are where it goes wrong.
+        steps in prop::collection::vec((
+            prop::sample::select(&[0u64, 0, 1, 49_999, 50_000, 50_001, 60_000, 100_000, 299_999, 300_000][..]),
+            0u8..2,
+            prop::bool::weighted(0.2),
+        ), 1..200)
     ) {
         let contract = owlclaw();
         let mut alerts = Alerts::new(&contract, DEFAULT_CAPACITY);
