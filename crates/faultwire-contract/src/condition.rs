@@ -120,6 +120,8 @@ impl Condition {
             Self::UpstreamProtocol => {
                 &[Aspect::Malformed, Aspect::Oversize, Aspect::WrongId, Aspect::DuplicateId]
             }
+            Self::AuditFailed => &[Aspect::Lock],
+            Self::BootstrapFailed => &[Aspect::SelfAudit],
             _ => &[],
         }
     }
@@ -167,6 +169,10 @@ pub enum Aspect {
     WrongId,
     /// The request was answered before.
     DuplicateId,
+    /// Another process holds the audit log.
+    Lock,
+    /// What the program found when it checked itself is not what it left.
+    SelfAudit,
 }
 
 impl Aspect {
@@ -182,6 +188,8 @@ impl Aspect {
             Self::Oversize => "oversize",
             Self::WrongId => "wrong_id",
             Self::DuplicateId => "duplicate_id",
+            Self::Lock => "lock",
+            Self::SelfAudit => "self_audit",
         }
     }
 }

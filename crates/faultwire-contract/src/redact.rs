@@ -94,23 +94,37 @@ impl Redactor {
     /// secret is replaced whole.
     #[must_use]
     pub fn redact_json(&self, value: Value) -> Value {
+        self.json(value, |_| true)
+    }
+
+    /// The value without credentials; paths, frames and addresses stay.
+    #[must_use]
+    pub fn redact_json_credentials(&self, value: Value) -> Value {
+        self.json(value, |kind| kind == RuleKind::Credential)
+    }
+
+    fn json(&self, value: Value, wanted: fn(RuleKind) -> bool) -> Value {
         match value {
-            Value::String(s) => Value::String(self.redact(&s).into_owned()),
-            Value::Array(items) => items.into_iter().map(|v| self.redact_json(v)).collect(),
-            Value::Object(members) => Value::Object(self.redact_members(members)),
+            Value::String(s) => Value::String(self.run(&s, wanted).into_owned()),
+            Value::Array(items) => items.into_iter().map(|v| self.json(v, wanted)).collect(),
+            Value::Object(members) => Value::Object(self.members(members, wanted)),
             scalar => scalar,
         }
     }
 
-    fn redact_members(&self, members: Map<String, Value>) -> Map<String, Value> {
+    fn members(
+        &self,
+        members: Map<String, Value>,
+        wanted: fn(RuleKind) -> bool,
+    ) -> Map<String, Value> {
         let mut kept = Map::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
             let value = match value {
                 value if is_telling(&value) && self.is_secret_name(&key) => rule::SECRET.into(),
-                other => self.redact_json(other),
+                other => self.json(other, wanted),
             };
-            let key = self.redact(&key).into_owned();
+            let key = self.run(&key, wanted).into_owned();
             // Keys that differed only in what was taken out are told apart by a number.
             let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);
             let key = if *times > 1 { format!("{key} {times}") } else { key };

@@ -1,0 +1,41 @@
+//! The audit log: durable before the reply, tamper-evident after it.
+//!
+//! A log is a directory. [`Log::append`] returns once the record is on disk; one sync serves
+//! everybody who waits. Each line names the hash of the one before, and signed checkpoints vouch
+//! for all of them. `docs/audit-format.md` has every detail of the format, and says what it
+//! cannot show.
+
+mod batch;
+mod call;
+mod chain;
+mod checkpoint;
+mod error;
+mod exact;
+mod hash;
+mod key;
+mod line;
+mod lines;
+mod log;
+mod options;
+mod queue;
+mod record;
+mod recover;
+pub mod segment;
+mod storage;
+mod ticket;
+mod tree;
+mod writer;
+
+pub use call::{Call, Digest, Fingerprint};
+pub use chain::{Broken, Chain};
+pub use checkpoint::{BadCheckpoint, BadCheckpoints, Checkpoint, Checkpoints, origin};
+pub use error::{AuditFailed, OpenError};
+pub use hash::Hash;
+pub use key::{BadKey, Key, PublicKey};
+pub use line::{BadHead, Head, LONGEST_LINE, VERSION};
+pub use log::{Answer, Log, Receipt};
+pub use options::{Alarm, Options};
+pub use record::{Before, Entry};
+pub use storage::{Access, Disk, LockError, Storage, Tail};
+pub use ticket::Ticket;
+pub use tree::Frontier;

@@ -1,0 +1,69 @@
+//! A batch: records that are brought to disk together, and everybody who waits for that.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use crate::audit::error::AuditFailed;
+
+/// What became of a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Fate {
+    /// It is on disk, and its first record has this number.
+    Durable(u64),
+    /// It is not, and the log was told to go on regardless.
+    Missed,
+    /// It is not.
+    Failed(AuditFailed),
+}
+
+/// Shared by all who have a record in it.
+#[derive(Default)]
+pub(crate) struct Batch {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    fate: Option<Fate>,
+    wakers: Vec<Waker>,
+}
+
+impl Batch {
+    /// Tells everybody.
+    pub fn settle(&self, fate: Fate) {
+        let mut state = self.lock();
+        state.fate.get_or_insert(fate);
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        self.done.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits.
+    pub fn wait(&self) -> Fate {
+        let mut state = self.lock();
+        loop {
+            match &state.fate {
+                Some(fate) => return fate.clone(),
+                None => state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Looks, and asks to be woken.
+    pub fn poll(&self, waker: &Waker) -> Poll<Fate> {
+        let mut state = self.lock();
+        if let Some(fate) = &state.fate {
+            return Poll::Ready(fate.clone());
+        }
+        if !state.wakers.iter().any(|known| known.will_wake(waker)) {
+            state.wakers.push(waker.clone());
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

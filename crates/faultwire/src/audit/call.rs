@@ -1,0 +1,88 @@
+//! What is known of the call that failed, beside the fault itself.
+
+use faultwire_contract::{Redactor, bound};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::audit::hash::Hash;
+
+/// Facts about a call. None of them is the arguments: these are only ever written as a keyed
+/// hash, see [`Log::fingerprint`](crate::audit::Log::fingerprint).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Call {
+    /// The id of the request, as the client sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
+    /// Who called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The keyed hash of the arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Fingerprint>,
+    /// The code under which the server itself reported the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_code: Option<Value>,
+    /// How long the call took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_ms: Option<u64>,
+    /// Which attempt it was, from 1, where the call was sent more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The hash of the envelope that the client got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<Digest>,
+}
+
+impl Call {
+    /// The same without credentials, each part bounded: they come from outside.
+    pub(crate) fn safe(&self, redactor: &Redactor) -> Self {
+        let word = |w: &String| bound::cut(&redactor.redact_credentials(w), LONGEST).into_owned();
+        let value = |v: &Value| match v {
+            Value::String(s) => Value::String(word(s)),
+            other => bound::json(redactor.redact_json_credentials(other.clone()), 2, LONGEST),
+        };
+        Self {
+            request: self.request.as_ref().map(value),
+            client: self.client.as_ref().map(word),
+            upstream_code: self.upstream_code.as_ref().map(value),
+            ..*self
+        }
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The longest id, name or code that is written down.
+const LONGEST: usize = 256;
+
+/// A keyed hash. There is no way to make one of plain text but through the log's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(pub(crate) Hash);
+
+impl Serialize for Fingerprint {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("hmac-sha256:{}", self.0))
+    }
+}
+
+/// The SHA-256 of bytes that were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest(Hash);
+
+impl Digest {
+    /// The digest of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Hash::of(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("sha256:{}", self.0))
+    }
+}

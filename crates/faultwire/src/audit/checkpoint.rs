@@ -1,0 +1,189 @@
+//! Checkpoints: what the log was at some length, signed. A C2SP checkpoint in a C2SP signed note.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::audit::hash::Hash;
+use crate::audit::key::{Key, PublicKey};
+
+/// The first `size` lines of the log have this Merkle root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log's id.
+    pub log: String,
+    /// How many lines it covers.
+    pub size: u64,
+    /// The root of the Merkle tree over them.
+    pub root: Hash,
+}
+
+/// What names a log among all logs, before its id.
+const ORIGIN: &str = "faultwire.audit/";
+
+/// A note is never longer.
+const LONGEST_NOTE: usize = 1024;
+
+/// The name under which a log is known to witnesses, and after which its key is called.
+#[must_use]
+pub fn origin(log: &str) -> String {
+    format!("{ORIGIN}{log}")
+}
+
+/// Why a text is no checkpoint of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCheckpoint {
+    /// It is no signed note with a checkpoint in it.
+    #[error("no signed checkpoint")]
+    Shape,
+    /// Somebody else signed it.
+    #[error("signed with another key ({signer}), and the key in use is {key}")]
+    OtherKey {
+        /// Who signed.
+        signer: String,
+        /// Whose signature was expected.
+        key: String,
+    },
+    /// The signature is not one over this text.
+    #[error("the signature does not fit the text")]
+    Signature,
+}
+
+impl Checkpoint {
+    /// The signed note, with the blank line that parts it from the next.
+    #[must_use]
+    pub fn sign(&self, key: &Key) -> String {
+        let text = self.text();
+        let id = key.public().id().to_be_bytes();
+        let signature = [&id[..], &key.sign(text.as_bytes())].concat();
+        format!("{text}\n\u{2014} {} {}\n\n", key.public().name(), STANDARD.encode(signature))
+    }
+
+    fn text(&self) -> String {
+        format!("{}\n{}\n{}\n", origin(&self.log), self.size, STANDARD.encode(self.root.0))
+    }
+
+    /// Reads a note, without the blank line after it, and checks its signature if there is a key
+    /// to check it with.
+    pub fn read(note: &str, key: Option<&PublicKey>) -> Result<Self, BadCheckpoint> {
+        let (text, signature) = note.split_once("\n\n").ok_or(BadCheckpoint::Shape)?;
+        let checkpoint = Self::from_text(text).ok_or(BadCheckpoint::Shape)?;
+        let (signer, id, signature) = signature_line(signature).ok_or(BadCheckpoint::Shape)?;
+        let Some(key) = key else { return Ok(checkpoint) };
+        if (signer, id) != (key.name(), key.id()) {
+            let signer = format!("{signer}+{id:08x}");
+            let key = format!("{}+{:08x}", key.name(), key.id());
+            return Err(BadCheckpoint::OtherKey { signer, key });
+        }
+        let fits = key.has_signed(checkpoint.text().as_bytes(), &signature);
+        fits.then_some(checkpoint).ok_or(BadCheckpoint::Signature)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let lines: Vec<&str> = text.split('\n').collect();
+        let [origin, size, root] = lines[..] else { return None };
+        let root = STANDARD.decode(root).ok()?.try_into().ok()?;
+        let log = origin.strip_prefix(ORIGIN)?.to_owned();
+        let read = Self { log, size: size.parse().ok()?, root: Hash(root) };
+        // Only one spelling counts, so that a note cannot be changed without a trace.
+        (read.text().strip_suffix('\n') == Some(text)).then_some(read)
+    }
+}
+
+fn signature_line(line: &str) -> Option<(&str, u32, [u8; 64])> {
+    let (name, data) = line.strip_prefix("\u{2014} ")?.strip_suffix('\n')?.split_once(' ')?;
+    let data = STANDARD.decode(data).ok()?;
+    let (id, signature) = data.split_first_chunk::<4>()?;
+    Some((name, u32::from_be_bytes(*id), signature.try_into().ok()?))
+}
+
+/// The checkpoints of a file, and how many of its bytes they take up.
+#[derive(Debug, Default)]
+pub struct Checkpoints {
+    /// In the order of the file.
+    pub all: Vec<Checkpoint>,
+    /// What lies behind is no whole note.
+    pub len: u64,
+}
+
+/// What is wrong with a file of checkpoints.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCheckpoints {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A note is not what it should be.
+    #[error("checkpoint {number}: {why}")]
+    Note {
+        /// Which, from 1.
+        number: usize,
+        /// What is wrong.
+        why: BadCheckpoint,
+    },
+    /// A later note covers less than one before it.
+    #[error("checkpoint {number} covers {size} records, and the one before it {before}")]
+    Order {
+        /// Which, from 1.
+        number: usize,
+        /// What it covers.
+        size: u64,
+        /// What the one before covers.
+        before: u64,
+    },
+}
+
+impl Checkpoints {
+    /// Reads notes that are parted by blank lines. A last one that breaks off is left out.
+    pub fn read(bytes: &[u8], key: Option<&PublicKey>) -> Result<Self, BadCheckpoints> {
+        let mut read = Self::default();
+        let mut rest = bytes;
+        while let Some(note) = next_note(rest) {
+            let number = read.all.len() + 1;
+            let text = str::from_utf8(&rest[..note - 1]).map_err(|_| BadCheckpoint::Shape);
+            let checkpoint = text.and_then(|text| Checkpoint::read(text, key));
+            let checkpoint = checkpoint.map_err(|why| BadCheckpoints::Note { number, why })?;
+            if let Some(last) = read.all.last()
+                && (checkpoint.size <= last.size || checkpoint.log != last.log)
+            {
+                let (size, before) = (checkpoint.size, last.size);
+                return Err(BadCheckpoints::Order { number, size, before });
+            }
+            read.all.push(checkpoint);
+            read.len += note as u64;
+            rest = &rest[note..];
+        }
+        let too_long = rest.len() > LONGEST_NOTE;
+        if too_long {
+            let number = read.all.len() + 1;
+            return Err(BadCheckpoints::Note { number, why: BadCheckpoint::Shape });
+        }
+        Ok(read)
+    }
+
+    /// The newest.
+    #[must_use]
+    pub fn last(&self) -> Option<&Checkpoint> {
+        self.all.last()
+    }
+
+    /// How many records are covered.
+    #[must_use]
+    pub fn sealed(&self) -> u64 {
+        self.last().map_or(0, |c| c.size)
+    }
+
+    /// The root that is signed for this length.
+    #[must_use]
+    pub fn root_at(&self, size: u64) -> Option<Hash> {
+        let at = self.all.partition_point(|c| c.size < size);
+        self.all.get(at).filter(|c| c.size == size).map(|c| c.root)
+    }
+}
+
+/// The length of the first note with its blank line, if the whole of it is there.
+fn next_note(bytes: &[u8]) -> Option<usize> {
+    let text_end = memchr::memmem::find(bytes, b"\n\n")? + 2;
+    let signature_end = memchr::memmem::find(&bytes[text_end..], b"\n\n")? + 2;
+    Some(text_end + signature_end)
+}

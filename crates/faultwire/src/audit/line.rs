@@ -1,0 +1,134 @@
+//! The head that every line begins with: version, place, time, log, the hash of the line before.
+
+use crate::audit::hash::Hash;
+
+/// The version that this build writes and reads.
+pub const VERSION: u64 = 1;
+
+/// No line of a log is longer, its newline included.
+pub const LONGEST_LINE: usize = 1024 * 1024;
+
+/// How many characters name a log.
+pub const LOG_ID: usize = 32;
+
+/// How many characters a moment has, such as `2026-01-19T15:32:10.123Z`.
+const MOMENT: usize = 24;
+
+/// The members that stand first in every line, in this order and without blanks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// The line's number in the log, from 0.
+    pub seq: u64,
+    /// When it was written.
+    pub ts: &'a str,
+    /// The log it belongs to.
+    pub log: &'a str,
+    /// The hash of the line before; zeros for the first.
+    pub prev: Hash,
+    /// How many lines were on disk when this one was written. A crash can only take what comes
+    /// after; damage before it is no crash.
+    pub synced: u64,
+}
+
+/// Why a line has no head.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadHead {
+    /// It is of another format.
+    #[error("no record: it does not begin with {expected}")]
+    Shape {
+        /// What was looked for in vain.
+        expected: &'static str,
+    },
+    /// It is of another version.
+    #[error("a record of version {0}, and this program reads version {VERSION}; use a newer one")]
+    Version(u64),
+}
+
+impl<'a> Head<'a> {
+    /// Writes the head; the rest of the record follows, from its first member on.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"v\":1,\"seq\":");
+        number(self.seq, out);
+        out.extend_from_slice(b",\"ts\":\"");
+        out.extend_from_slice(self.ts.as_bytes());
+        out.extend_from_slice(b"\",\"log\":\"");
+        out.extend_from_slice(self.log.as_bytes());
+        out.extend_from_slice(b"\",\"prev\":\"");
+        out.extend_from_slice(&self.prev.hex());
+        out.extend_from_slice(b"\",\"synced\":");
+        number(self.synced, out);
+        out.push(b',');
+    }
+
+    /// Reads the head of a line, and gives back what follows it.
+    pub fn read(line: &'a [u8]) -> Result<(Self, &'a [u8]), BadHead> {
+        let mut rest = Rest(line);
+        rest.literal("{\"v\":")?;
+        match rest.number("\"v\"")? {
+            VERSION => {}
+            other => return Err(BadHead::Version(other)),
+        }
+        rest.literal(",\"seq\":")?;
+        let seq = rest.number("\"seq\"")?;
+        rest.literal(",\"ts\":\"")?;
+        let ts = rest.plain(MOMENT, "\"ts\"")?;
+        rest.literal("\",\"log\":\"")?;
+        let log = rest.plain(LOG_ID, "\"log\"")?;
+        rest.literal("\",\"prev\":\"")?;
+        let prev = rest.take(64).and_then(Hash::from_hex);
+        let prev = prev.ok_or(BadHead::Shape { expected: "\"prev\"" })?;
+        rest.literal("\",\"synced\":")?;
+        let synced = rest.number("\"synced\"")?;
+        rest.literal(",\"type\":")?;
+        let body = &line[line.len() - rest.0.len() - "\"type\":".len()..];
+        Ok((Self { seq, ts, log, prev, synced }, body))
+    }
+}
+
+fn number(n: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut from = digits.len();
+    let mut left = n;
+    loop {
+        from -= 1;
+        digits[from] = b'0' + u8::try_from(left % 10).unwrap_or(0);
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[from..]);
+}
+
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn literal(&mut self, expected: &'static str) -> Result<(), BadHead> {
+        self.0 = self.0.strip_prefix(expected.as_bytes()).ok_or(BadHead::Shape { expected })?;
+        Ok(())
+    }
+
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// Text of a fixed length in which nothing would have to be escaped.
+    fn plain(&mut self, n: usize, what: &'static str) -> Result<&'a str, BadHead> {
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || b":-.".contains(b);
+        let text = self.take(n).filter(|t| t.iter().all(plain));
+        text.and_then(|t| str::from_utf8(t).ok()).ok_or(BadHead::Shape { expected: what })
+    }
+
+    /// A whole number as JSON has it: no sign, no leading zero.
+    fn number(&mut self, what: &'static str) -> Result<u64, BadHead> {
+        let end = self.0.iter().position(|b| !b.is_ascii_digit()).unwrap_or(self.0.len());
+        let (digits, rest) = self.0.split_at(end);
+        let canonical = digits.len() == 1 || !digits.starts_with(b"0");
+        let text = str::from_utf8(digits).ok().filter(|_| canonical);
+        let number = text.and_then(|d| d.parse().ok()).ok_or(BadHead::Shape { expected: what })?;
+        self.0 = rest;
+        Ok(number)
+    }
+}

@@ -1,0 +1,183 @@
+//! The log as its users see it: append, and go on once the record is on disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use faultwire_contract::{Fault, Profile, Stamp, Surface};
+use serde_json::Value;
+
+use crate::audit::call::{Call, Digest, Fingerprint};
+use crate::audit::error::{AuditFailed, OpenError};
+use crate::audit::exact;
+use crate::audit::options::Options;
+use crate::audit::queue::Shared;
+use crate::audit::record::Entry;
+use crate::audit::storage::{Disk, LockError, Storage};
+use crate::audit::ticket::Ticket;
+use crate::audit::writer::{Writer, moment};
+
+/// An open audit log. Clones share it; the last one to go closes it.
+///
+/// ```
+/// use faultwire::audit::{Call, Entry, Log, Options};
+/// use faultwire::contract::{Fault, Report, Stamp, builtin};
+///
+/// # let dir = std::env::temp_dir().join(format!("faultwire-doc-{}", std::process::id()));
+/// let log = Log::open(&dir, Options::default())?;
+/// let contract = builtin("owlclaw").unwrap();
+/// let fault = Fault::new(&contract, Report::new("runtime.timeout"), &Stamp::default())?;
+///
+/// let receipt = log.append(Entry::fault(&fault, &Call::default()))?;
+/// assert_eq!(receipt.seq, Some(1));
+/// log.close()?;
+/// # std::fs::remove_dir_all(dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Log(Arc<Handle>);
+
+/// What an append gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The record's number. None when it was not recorded and the log was told to fail open.
+    pub seq: Option<u64>,
+}
+
+/// What to send to the client, and what was recorded of it.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The fault that was recorded, or the one that says that it could not be.
+    pub fault: Fault,
+    /// Its envelope.
+    pub envelope: Vec<u8>,
+    /// The record, if there is one.
+    pub receipt: Option<Receipt>,
+}
+
+impl Log {
+    /// Opens the log in a directory, or begins one there.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        Self::open_on(Arc::new(Disk::new(dir.as_ref())), options)
+    }
+
+    /// The same on another storage.
+    pub fn open_on(storage: Arc<dyn Storage>, options: Options) -> Result<Self, OpenError> {
+        storage.prepare().map_err(OpenError::io(storage.place(), "", "create it"))?;
+        let started = moment((options.clock)());
+        let lock = storage.lock(&format!("{} since {started}", options.holder));
+        let lock = lock.map_err(|e| match e {
+            LockError::Held(holder) => {
+                OpenError::Locked { path: storage.place().to_owned(), holder }
+            }
+            LockError::Io(error) => OpenError::io(storage.place(), "", "lock it")(error),
+        })?;
+        let options = Arc::new(options);
+        let writer = Writer::open(&storage, &options)?;
+        let shared = Shared::new(writer, storage, options);
+        Ok(Self(Arc::new(Handle { shared, _lock: lock })))
+    }
+
+    /// Records the entry, and returns once it is on disk.
+    pub fn append(&self, entry: Entry) -> Result<Receipt, AuditFailed> {
+        self.0.shared.append(entry)
+    }
+
+    /// Records the entry in the background. The ticket can be awaited or waited for, and tells
+    /// when the record is on disk. When too much waits already, the entry joins the queue once
+    /// the ticket is first polled or waited for.
+    #[must_use = "only the ticket tells whether the record is on disk"]
+    pub fn submit(&self, entry: Entry) -> Ticket {
+        Ticket::new(Arc::clone(&self.0.shared), entry)
+    }
+
+    /// The one way from a fault to its answer: it is recorded, and only then given back to be
+    /// sent. If it cannot be recorded, the answer is the contract's code for that (K10).
+    #[must_use]
+    pub fn answer(&self, fault: Fault, call: &Call, surface: Surface, profile: Profile) -> Answer {
+        let (entry, envelope) = enveloped(&fault, call, surface, profile);
+        self.settled(fault, envelope, self.append(entry), surface, profile)
+    }
+
+    /// The same without holding up a thread.
+    pub async fn answer_async(
+        &self,
+        fault: Fault,
+        call: &Call,
+        surface: Surface,
+        profile: Profile,
+    ) -> Answer {
+        let (entry, envelope) = enveloped(&fault, call, surface, profile);
+        let receipt = self.submit(entry).await;
+        self.settled(fault, envelope, receipt, surface, profile)
+    }
+
+    fn settled(
+        &self,
+        fault: Fault,
+        envelope: Vec<u8>,
+        receipt: Result<Receipt, AuditFailed>,
+        surface: Surface,
+        profile: Profile,
+    ) -> Answer {
+        match receipt {
+            Ok(receipt) => Answer { fault, envelope, receipt: Some(receipt) },
+            Err(failed) => {
+                let now_ms = self.0.shared.now_ms();
+                let stamp = Stamp { now_ms, ..Stamp::default() };
+                let fault = failed.instead_of(&fault, &stamp).unwrap_or(fault);
+                let envelope = fault.envelope(surface, profile);
+                Answer { fault, envelope, receipt: None }
+            }
+        }
+    }
+
+    /// The keyed hash under which arguments are recorded. Equal arguments have equal hashes,
+    /// whatever the order of their members.
+    #[must_use]
+    pub fn fingerprint(&self, arguments: &Value) -> Fingerprint {
+        let mut sorted = arguments.clone();
+        sorted.sort_all_objects();
+        let mut json = Vec::new();
+        // A JSON value is always JSON; an empty text would only make a hash that matches nothing.
+        let _ = exact::write(&sorted, &mut json);
+        Fingerprint(self.0.shared.key().fingerprint(&json))
+    }
+
+    /// The log's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.0.shared.log()
+    }
+
+    /// Why nothing is recorded any more, if that is so.
+    #[must_use]
+    pub fn failure(&self) -> Option<AuditFailed> {
+        self.0.shared.failure()
+    }
+
+    /// Waits for everything that was appended, signs a checkpoint and lets go of the files.
+    /// Afterwards every append fails.
+    pub fn close(&self) -> Result<(), AuditFailed> {
+        self.0.shared.close()
+    }
+}
+
+fn enveloped(fault: &Fault, call: &Call, surface: Surface, profile: Profile) -> (Entry, Vec<u8>) {
+    let envelope = fault.envelope(surface, profile);
+    let call = Call { envelope: Some(Digest::of(&envelope)), ..call.clone() };
+    (Entry::fault(fault, &call), envelope)
+}
+
+/// Closes the log when the last clone of it goes.
+struct Handle {
+    shared: Arc<Shared>,
+    /// Held until the files are closed.
+    _lock: Box<dyn Send + Sync>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`; a failure was told to the alarm already.
+        let _ = self.shared.close();
+    }
+}

@@ -1,0 +1,129 @@
+//! How a log is kept.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::audit::key::Key;
+
+/// Settings of a log. The defaults suit a server; change single ones by name:
+///
+/// ```
+/// use faultwire::audit::Options;
+///
+/// let options = Options { segment_bytes: 1024 * 1024, ..Options::default() };
+/// assert!(!options.fail_open);
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    /// Who writes, for whoever finds the log locked.
+    pub holder: String,
+    /// A segment is closed when it has this many bytes.
+    pub segment_bytes: u64,
+    /// A segment is closed when its first line is this old.
+    pub segment_age: Duration,
+    /// A checkpoint is signed after this many records.
+    pub checkpoint_every: u64,
+    /// How many bytes may wait to be written before appending waits, too.
+    pub queue_bytes: usize,
+    /// Whether failures are answered although they cannot be recorded. It is off: a log that
+    /// cannot be written makes every call fail. When it is on, what was missed is counted, and
+    /// the log says so as soon as it works again.
+    pub fail_open: bool,
+    /// How long to wait before a failed log is tried again, when it fails open.
+    pub retry_after: Duration,
+    /// The key that signs checkpoints. Without one, it is made at first use beside the log.
+    pub key: Option<Arc<Key>>,
+    /// What time it is, in milliseconds since the epoch.
+    pub clock: fn() -> i64,
+    /// Who is told when the log fails or is repaired. By default it is written to stderr.
+    pub alarm: Arc<dyn Fn(&Alarm) + Send + Sync>,
+}
+
+/// Something that an operator must hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// The log failed; no failure is recorded any more.
+    Failed {
+        /// What went wrong, and what to do.
+        why: String,
+        /// Whether failures are still answered.
+        fail_open: bool,
+    },
+    /// The log works again after it failed open.
+    Recovered {
+        /// How many failures were answered without being recorded.
+        missed: u64,
+    },
+    /// Bytes that were no whole record were moved aside when the log was opened.
+    Repaired {
+        /// How many.
+        bytes: u64,
+        /// The file that keeps them.
+        moved_to: String,
+    },
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { why, fail_open: false } => {
+                write!(f, "AUDIT LOG FAILED: {why}. Every failure is answered as unrecorded.")
+            }
+            Self::Failed { why, fail_open: true } => {
+                write!(f, "AUDIT LOG FAILED: {why}. Failures go UNRECORDED (fail_open is set).")
+            }
+            Self::Recovered { missed } => {
+                write!(f, "the audit log works again; {missed} failures were not recorded")
+            }
+            Self::Repaired { bytes, moved_to } => write!(
+                f,
+                "the audit log ended in {bytes} bytes that are no whole record, as after a crash; \
+                 they were moved to {moved_to}"
+            ),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            holder: format!("process {}", std::process::id()),
+            segment_bytes: 16 * 1024 * 1024,
+            segment_age: Duration::from_hours(24),
+            checkpoint_every: 1024,
+            queue_bytes: 8 * 1024 * 1024,
+            fail_open: false,
+            retry_after: Duration::from_secs(1),
+            key: None,
+            clock: now_ms,
+            alarm: Arc::new(shout),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("holder", &self.holder)
+            .field("segment_bytes", &self.segment_bytes)
+            .field("segment_age", &self.segment_age)
+            .field("checkpoint_every", &self.checkpoint_every)
+            .field("queue_bytes", &self.queue_bytes)
+            .field("fail_open", &self.fail_open)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the log's own clock, which a test can replace")]
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn shout(alarm: &Alarm) {
+    use std::io::Write;
+    // When even stderr is gone there is nobody left to tell.
+    let _ = writeln!(std::io::stderr().lock(), "faultwire: {alarm}");
+}

@@ -1,0 +1,361 @@
+//! Group commit. Whoever finds nobody writing writes: a lone caller pays for no other thread.
+//! Records that come meanwhile gather in the next batch, which a thread of the log's own brings
+//! to disk with one sync for all of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::thread::{self, JoinHandle};
+
+use crate::audit::batch::{Batch, Fate};
+use crate::audit::error::AuditFailed;
+use crate::audit::key::Key;
+use crate::audit::log::Receipt;
+use crate::audit::options::{Alarm, Options};
+use crate::audit::record::{Entry, Gap};
+use crate::audit::storage::Storage;
+use crate::audit::writer::{Writer, moment};
+
+/// What all clones of a log and its own thread share.
+pub(crate) struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something for the log's own thread to do.
+    work: Condvar,
+    /// There is room in the queue again, or nobody writes any more.
+    change: Condvar,
+    /// Held by whoever set `busy`. None once it failed or was closed.
+    writer: Mutex<Option<Writer>>,
+    storage: Arc<dyn Storage>,
+    options: Arc<Options>,
+    key: Arc<Key>,
+    log: String,
+}
+
+/// What waits to be written.
+#[derive(Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    bytes: usize,
+    batch: Arc<Batch>,
+    /// Whether somebody is writing.
+    busy: bool,
+    /// Whether that is the log's own thread.
+    handed_over: bool,
+    thread: Option<JoinHandle<()>>,
+    /// Who waits for room: threads, and futures.
+    waiting: usize,
+    wakers: Vec<Waker>,
+    closed: bool,
+    failed: Option<Failed>,
+}
+
+/// Since when nothing is recorded, and why.
+struct Failed {
+    why: AuditFailed,
+    since_ms: i64,
+    tried_ms: i64,
+    missed: u64,
+}
+
+/// Records on their way to disk.
+struct Taken {
+    entries: Vec<Entry>,
+    batch: Arc<Batch>,
+}
+
+/// Where an entry stands: in which batch, and as which of it.
+pub(crate) struct Place {
+    pub batch: Arc<Batch>,
+    index: u64,
+}
+
+/// What became of an entry that somebody wants to record.
+pub(crate) enum Admission {
+    /// It is in the queue.
+    Queued(Place),
+    /// There is no room.
+    Full(Entry),
+    /// It will not be recorded.
+    Refused(Fate),
+}
+
+impl Place {
+    /// For an entry that got none.
+    pub fn nowhere() -> Self {
+        Self { batch: Arc::default(), index: 0 }
+    }
+
+    pub fn receipt(&self, fate: Fate) -> Result<Receipt, AuditFailed> {
+        match fate {
+            Fate::Durable(first) => Ok(Receipt { seq: Some(first + self.index) }),
+            Fate::Missed => Ok(Receipt { seq: None }),
+            Fate::Failed(why) => Err(why),
+        }
+    }
+}
+
+impl Shared {
+    pub fn new(writer: Writer, storage: Arc<dyn Storage>, options: Arc<Options>) -> Arc<Self> {
+        Arc::new(Self {
+            key: Arc::clone(writer.key()),
+            log: writer.log().to_owned(),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            change: Condvar::new(),
+            writer: Mutex::new(Some(writer)),
+            storage,
+            options,
+        })
+    }
+
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub fn log(&self) -> &str {
+        &self.log
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        (self.options.clock)()
+    }
+
+    pub fn failure(&self) -> Option<AuditFailed> {
+        let queue = self.queue();
+        let failed = queue.failed.as_ref().map(|failed| failed.why.clone());
+        failed.or_else(|| queue.closed.then(AuditFailed::closed))
+    }
+
+    /// Records the entry and returns once it is on disk; the caller's thread does the writing if
+    /// nobody else does.
+    pub fn append(self: &Arc<Self>, mut entry: Entry) -> Result<Receipt, AuditFailed> {
+        let mut queue = self.queue();
+        let place = loop {
+            match self.admit(&mut queue, entry) {
+                Admission::Queued(place) => break place,
+                Admission::Refused(fate) => return Place::nowhere().receipt(fate),
+                Admission::Full(back) => entry = back,
+            }
+            queue.waiting += 1;
+            queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.waiting -= 1;
+        };
+        if queue.busy {
+            drop(queue);
+        } else {
+            queue.busy = true;
+            let taken = self.take(&mut queue);
+            drop(queue);
+            self.bring_to_disk(&taken);
+            self.hand_over();
+        }
+        place.receipt(place.batch.wait())
+    }
+
+    /// Puts the entry into the queue and has the log's own thread write it. Without room it is
+    /// given back, and the waker is called when there is some.
+    pub fn enqueue(self: &Arc<Self>, entry: Entry, waker: Option<&Waker>) -> Admission {
+        let mut queue = self.queue();
+        let admission = self.admit(&mut queue, entry);
+        match &admission {
+            Admission::Full(_) => queue.wakers.extend(waker.cloned()),
+            Admission::Queued(_) if !queue.busy => {
+                queue.busy = true;
+                drop(queue);
+                self.hand_over();
+            }
+            Admission::Queued(_) | Admission::Refused(_) => {}
+        }
+        admission
+    }
+
+    /// Waits for everything in the queue, signs, and lets go of the files.
+    pub fn close(&self) -> Result<(), AuditFailed> {
+        let mut queue = self.queue();
+        let first = !std::mem::replace(&mut queue.closed, true);
+        self.change.notify_all();
+        while queue.busy {
+            queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        let failed = queue.failed.as_ref().map(|failed| failed.why.clone());
+        let thread = queue.thread.take();
+        drop(queue);
+        self.work.notify_all();
+        if let Some(thread) = thread {
+            // A panic there was caught and told already.
+            let _ = thread.join();
+        }
+        let sealed = self.writer().take().map_or(Ok(()), |mut writer| writer.seal());
+        if let Err(why) = &sealed {
+            self.shout(why);
+        }
+        match failed {
+            Some(why) if first => Err(why),
+            _ => sealed,
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(&self, queue: &mut Queue, entry: Entry) -> Admission {
+        if queue.closed {
+            return Admission::Refused(Fate::Failed(AuditFailed::closed()));
+        }
+        if let Some(failed) = &mut queue.failed {
+            if !self.options.fail_open {
+                return Admission::Refused(Fate::Failed(failed.why.clone()));
+            }
+            let now = (self.options.clock)();
+            let waited = u128::try_from(now.saturating_sub(failed.tried_ms)).unwrap_or(0);
+            if queue.busy || waited < self.options.retry_after.as_millis() {
+                failed.missed += 1;
+                return Admission::Refused(Fate::Missed);
+            }
+            failed.tried_ms = now;
+        }
+        if !queue.entries.is_empty() && queue.bytes + entry.len() > self.options.queue_bytes {
+            return Admission::Full(entry);
+        }
+        let index = queue.entries.len() as u64;
+        queue.bytes += entry.len();
+        queue.entries.push(entry);
+        Admission::Queued(Place { batch: Arc::clone(&queue.batch), index })
+    }
+
+    fn take(&self, queue: &mut Queue) -> Taken {
+        queue.bytes = 0;
+        if queue.waiting > 0 {
+            self.change.notify_all();
+        }
+        queue.wakers.drain(..).for_each(Waker::wake);
+        let entries = std::mem::take(&mut queue.entries);
+        queue.entries.reserve(entries.len());
+        Taken { entries, batch: std::mem::take(&mut queue.batch) }
+    }
+
+    /// Writes a batch, tells everybody who waits for it, and signs if it is time.
+    fn bring_to_disk(&self, taken: &Taken) {
+        let fate = match guarded(|| self.commit(&taken.entries)) {
+            Ok(first) => Fate::Durable(first),
+            Err(why) => self.fail(why, taken.entries.len() as u64),
+        };
+        taken.batch.settle(fate);
+        let sealed = guarded(|| self.writer().as_mut().map_or(Ok(()), Writer::seal_if_due));
+        if let Err(why) = sealed {
+            self.fail(why, 0);
+        }
+    }
+
+    fn commit(&self, entries: &[Entry]) -> Result<u64, AuditFailed> {
+        let mut slot = self.writer();
+        match &mut *slot {
+            Some(writer) => writer.commit(entries),
+            None => slot.insert(self.reopen()?).commit(entries),
+        }
+    }
+
+    /// Opens a log anew that failed open, and writes down what it missed.
+    fn reopen(&self) -> Result<Writer, AuditFailed> {
+        let opened = Writer::open(&self.storage, &self.options);
+        let mut writer = opened.map_err(AuditFailed::open)?;
+        let Some(failed) = self.queue().failed.take() else { return Ok(writer) };
+        let (missed, since) = (failed.missed, moment(failed.since_ms));
+        let gap = Gap { missed, since, why: failed.why.to_string() };
+        if let Err(why) = writer.commit([&Entry::gap(&gap)]) {
+            self.queue().failed = Some(failed);
+            return Err(why);
+        }
+        (self.options.alarm)(&Alarm::Recovered { missed });
+        Ok(writer)
+    }
+
+    /// From now on nothing is recorded. The files are let go: what was written to them last may
+    /// or may not be there, and only opening the log anew can tell.
+    fn fail(&self, why: AuditFailed, lost: u64) -> Fate {
+        *self.writer() = None;
+        let now = (self.options.clock)();
+        let mut queue = self.queue();
+        let known = queue.failed.is_some();
+        let failed = queue.failed.get_or_insert_with(|| Failed {
+            why: why.clone(),
+            since_ms: now,
+            tried_ms: now,
+            missed: 0,
+        });
+        failed.missed += lost;
+        drop(queue);
+        if !known {
+            self.shout(&why);
+        }
+        if self.options.fail_open { Fate::Missed } else { Fate::Failed(why) }
+    }
+
+    fn shout(&self, why: &AuditFailed) {
+        let fail_open = self.options.fail_open;
+        (self.options.alarm)(&Alarm::Failed { why: why.to_string(), fail_open });
+    }
+
+    /// Lets the log's own thread go on with what has gathered.
+    fn hand_over(self: &Arc<Self>) {
+        let mut queue = self.queue();
+        if queue.entries.is_empty() {
+            self.rest(&mut queue);
+            return;
+        }
+        if queue.thread.is_none() {
+            let shared = Arc::clone(self);
+            let spawned = thread::Builder::new().name("audit-log".to_owned());
+            queue.thread = spawned.spawn(move || shared.serve()).ok();
+        }
+        if queue.thread.is_some() {
+            queue.handed_over = true;
+            self.work.notify_one();
+            return;
+        }
+        // Without a thread the caller goes on until nothing is left.
+        while !queue.entries.is_empty() {
+            let taken = self.take(&mut queue);
+            drop(queue);
+            self.bring_to_disk(&taken);
+            queue = self.queue();
+        }
+        self.rest(&mut queue);
+    }
+
+    fn rest(&self, queue: &mut Queue) {
+        queue.busy = false;
+        queue.handed_over = false;
+        self.change.notify_all();
+    }
+
+    /// The log's own thread.
+    fn serve(&self) {
+        let mut queue = self.queue();
+        loop {
+            if !queue.handed_over {
+                if queue.closed && !queue.busy {
+                    return;
+                }
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            } else if queue.entries.is_empty() {
+                self.rest(&mut queue);
+            } else {
+                let taken = self.take(&mut queue);
+                drop(queue);
+                self.bring_to_disk(&taken);
+                queue = self.queue();
+            }
+        }
+    }
+}
+
+/// A bug in the writer must not leave anybody waiting for ever.
+fn guarded<T>(work: impl FnOnce() -> Result<T, AuditFailed>) -> Result<T, AuditFailed> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(AuditFailed::panicked()))
+}

@@ -1,0 +1,319 @@
+//! Looking at a log before it is opened: where it ends, and whether it is what was signed.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::audit::chain::{Broken, Chain};
+use crate::audit::checkpoint::Checkpoints;
+use crate::audit::error::OpenError;
+use crate::audit::key::PublicKey;
+use crate::audit::line::{BadHead, Head};
+use crate::audit::lines::{Lines, Shape};
+use crate::audit::record::Before;
+use crate::audit::segment::{self, CHECKPOINTS, LIVE};
+use crate::audit::storage::Storage;
+
+/// Where a log ends.
+pub(crate) struct Found {
+    /// The end of the chain; none when there is no log yet.
+    pub chain: Option<Chain>,
+    /// The number of the last segment that has a first line.
+    pub segment: u64,
+    /// When that segment began.
+    pub born: String,
+    /// Whether the live segment has its first line.
+    pub live: bool,
+    /// How many bytes of the live file are good.
+    pub good: u64,
+    /// Whether there are more that are not.
+    pub torn: bool,
+    /// What was signed.
+    pub checkpoints: Checkpoints,
+    /// Whether the file of checkpoints ends in a note that breaks off.
+    pub torn_checkpoint: bool,
+}
+
+/// Finds the end of the log. Only the last segment is read: the tree over all before it stands in
+/// its first line, and a checkpoint vouches for that.
+pub(crate) fn examine(storage: &dyn Storage, key: &PublicKey) -> Result<Found, OpenError> {
+    let names = storage.names().map_err(OpenError::io(storage.place(), "", "list it"))?;
+    let (checkpoints, torn_checkpoint) = read_checkpoints(storage, &names, key)?;
+    let fulls = segment::numbers(&names);
+    let has_live = names.iter().any(|name| name == LIVE);
+    let live =
+        if has_live { scan(storage, LIVE, &checkpoints)? } else { Scan::Empty { torn: false } };
+    let found = match live {
+        Scan::Segment(end) => Found {
+            live: true,
+            good: end.good,
+            torn: end.torn,
+            ..end.found(checkpoints, torn_checkpoint)
+        },
+        Scan::Empty { torn } => match fulls.last() {
+            Some(&last) => {
+                let end = scan_full(storage, last, &checkpoints)?;
+                Found { torn, ..end.found(checkpoints, torn_checkpoint) }
+            }
+            None => Found {
+                chain: None,
+                segment: 0,
+                born: String::new(),
+                live: false,
+                good: 0,
+                torn,
+                checkpoints,
+                torn_checkpoint,
+            },
+        },
+    };
+    let have = found.chain.as_ref().map_or(0, Chain::next);
+    let sealed = found.checkpoints.sealed();
+    if have < sealed {
+        return Err(OpenError::Shrunk { path: storage.place().to_owned(), sealed, have });
+    }
+    Ok(found)
+}
+
+fn read_checkpoints(
+    storage: &dyn Storage,
+    names: &[String],
+    key: &PublicKey,
+) -> Result<(Checkpoints, bool), OpenError> {
+    if !names.iter().any(|name| name == CHECKPOINTS) {
+        return Ok((Checkpoints::default(), false));
+    }
+    let mut bytes = Vec::new();
+    let read = storage.read(CHECKPOINTS).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(OpenError::io(storage.place(), CHECKPOINTS, "read it"))?;
+    let path = storage.place().join(CHECKPOINTS);
+    let checkpoints =
+        Checkpoints::read(&bytes, Some(key)).map_err(|why| OpenError::Checkpoints { path, why })?;
+    let torn = checkpoints.len < bytes.len() as u64;
+    Ok((checkpoints, torn))
+}
+
+/// What was found in a file.
+enum Scan {
+    /// No first line, and perhaps something that is none.
+    Empty {
+        torn: bool,
+    },
+    Segment(End),
+}
+
+/// The end of a segment.
+struct End {
+    chain: Chain,
+    segment: u64,
+    born: String,
+    good: u64,
+    torn: bool,
+}
+
+impl End {
+    fn found(self, checkpoints: Checkpoints, torn_checkpoint: bool) -> Found {
+        let Self { chain, segment, born, .. } = self;
+        Found {
+            chain: Some(chain),
+            segment,
+            born,
+            live: false,
+            good: 0,
+            torn: false,
+            checkpoints,
+            torn_checkpoint,
+        }
+    }
+}
+
+/// A full segment was on disk before it got its name: all of it must be good.
+fn scan_full(storage: &dyn Storage, number: u64, sealed: &Checkpoints) -> Result<End, OpenError> {
+    let name = segment::full(number);
+    let path = storage.place().join(&name);
+    match scan(storage, &name, sealed)? {
+        Scan::Segment(end) if !end.torn => Ok(end),
+        _ => Err(OpenError::Damaged { path, line: 1, why: UNFINISHED }),
+    }
+}
+
+fn scan(storage: &dyn Storage, name: &str, sealed: &Checkpoints) -> Result<Scan, OpenError> {
+    let pass = Pass { storage, name, sealed };
+    match pass.run(u64::MAX)? {
+        Run::Empty { torn } => Ok(Scan::Empty { torn }),
+        Run::Whole(end) => Ok(Scan::Segment(end)),
+        Run::Torn { at } => match pass.run(at)? {
+            Run::Whole(end) => Ok(Scan::Segment(End { torn: true, ..end })),
+            Run::Empty { .. } | Run::Torn { .. } => Ok(Scan::Empty { torn: true }),
+        },
+    }
+}
+
+/// One reading of a segment.
+struct Pass<'a> {
+    storage: &'a dyn Storage,
+    name: &'a str,
+    sealed: &'a Checkpoints,
+}
+
+enum Run {
+    /// There is no first line.
+    Empty { torn: bool },
+    /// All lines are good.
+    Whole(End),
+    /// From this offset on there is what a crash may have left.
+    Torn { at: u64 },
+}
+
+impl Pass<'_> {
+    /// Reads the lines that begin before `stop`.
+    fn run(&self, stop: u64) -> Result<Run, OpenError> {
+        let mut lines = Lines::new(self.storage.read(self.name).map_err(self.io())?);
+        let Some(mut end) = self.first_line(&mut lines)? else {
+            return Ok(Run::Empty { torn: lines.offset() > 0 });
+        };
+        let mut last = Last::default();
+        while let Some(line) = lines.next().map_err(self.io())? {
+            if line.offset >= stop {
+                return Ok(Run::Whole(end));
+            }
+            let taken = match line.shape {
+                Shape::Whole => end.chain.take(line.raw).map(drop),
+                Shape::Unfinished | Shape::TooLong => Err(UNFINISHED),
+            };
+            match taken {
+                Ok(()) => last.keep(line.raw, line.offset),
+                Err(why) => {
+                    // A line that names another hash shows that the one before it is bad.
+                    let first = u64::from(why == Broken::Prev);
+                    let bad = Bad {
+                        seq: end.chain.next() - first,
+                        line: line.number - first,
+                        at: if first == 1 { last.offset } else { line.offset },
+                        why,
+                    };
+                    let head = Head::read(line.raw).ok().map(|(head, _)| head.synced);
+                    return self.judge(&bad, head, &mut lines);
+                }
+            }
+            end.good = lines.offset();
+            self.compare(&end.chain)?;
+        }
+        // Each line vouches for the one before it. The last has none after it yet.
+        if last.is_whole() { Ok(Run::Whole(end)) } else { Ok(Run::Torn { at: last.offset }) }
+    }
+
+    /// The segment's first line, and the chain as it stands after it.
+    fn first_line(&self, lines: &mut Lines<Box<dyn Read>>) -> Result<Option<End>, OpenError> {
+        let Some(line) = lines.next().map_err(self.io())? else { return Ok(None) };
+        let damaged = |why| OpenError::Damaged { path: self.path(), line: 1, why };
+        let (head, body) = match (line.shape, Head::read(line.raw)) {
+            (Shape::Whole, Ok(read)) => read,
+            (_, Err(BadHead::Version(v))) => return Err(damaged(BadHead::Version(v).into())),
+            _ if may_be_torn(line.raw) => return Ok(None),
+            _ => return Err(OpenError::Foreign(self.path())),
+        };
+        let Ok(SegmentLine { segment, before }) = serde_json::from_slice(&braced(body)) else {
+            return Ok(None);
+        };
+        let contradiction = Broken::Head(BadHead::Shape { expected: "what came before it" });
+        let Some(mut chain) = Chain::resume(&head, before.as_ref()) else {
+            return Err(damaged(contradiction));
+        };
+        self.compare(&chain)?;
+        if before.is_some() && self.sealed.root_at(chain.next()).is_none() {
+            return Err(OpenError::Unsealed { path: self.path(), size: chain.next() });
+        }
+        let born = head.ts.to_owned();
+        chain.take(line.raw).map_err(damaged)?;
+        let good = lines.offset();
+        self.compare(&chain)?;
+        Ok(Some(End { chain, segment, born, good, torn: false }))
+    }
+
+    /// Whether the root is the one that was signed for this length.
+    fn compare(&self, chain: &Chain) -> Result<(), OpenError> {
+        match self.sealed.root_at(chain.next()) {
+            Some(root) if root != chain.root() => {
+                Err(OpenError::Forked { path: self.path(), size: chain.next() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A crash takes only what was not yet on disk. A line that was written when the bad one was
+    /// on disk already, or a signature over it, shows that this was no crash.
+    fn judge(
+        &self,
+        bad: &Bad,
+        head: Option<u64>,
+        lines: &mut Lines<Box<dyn Read>>,
+    ) -> Result<Run, OpenError> {
+        let mut synced = head.unwrap_or(0).max(self.sealed.sealed());
+        while let Some(line) = lines.next().map_err(self.io())? {
+            let later = Head::read(line.raw).map_or(0, |(head, _)| head.synced);
+            synced = synced.max(later);
+        }
+        if synced > bad.seq {
+            let (line, why) = (bad.line, bad.why.clone());
+            return Err(OpenError::Damaged { path: self.path(), line, why });
+        }
+        Ok(Run::Torn { at: bad.at })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.storage.place().join(self.name)
+    }
+
+    fn io(&self) -> impl FnOnce(io::Error) -> OpenError {
+        OpenError::io(self.storage.place(), self.name, "read it")
+    }
+}
+
+/// Where a segment stops being good.
+struct Bad {
+    seq: u64,
+    line: u64,
+    at: u64,
+    why: Broken,
+}
+
+/// The last good line.
+#[derive(Default)]
+struct Last {
+    raw: Vec<u8>,
+    offset: u64,
+}
+
+impl Last {
+    fn keep(&mut self, raw: &[u8], offset: u64) {
+        self.raw.clear();
+        self.raw.extend_from_slice(raw);
+        self.offset = offset;
+    }
+
+    fn is_whole(&self) -> bool {
+        self.raw.is_empty() || serde_json::from_slice::<IgnoredAny>(&self.raw).is_ok()
+    }
+}
+
+const UNFINISHED: Broken = Broken::Head(BadHead::Shape { expected: "a whole record" });
+
+/// Whether a crash may have left this of a first line: a part of it, or holes where it should be.
+fn may_be_torn(raw: &[u8]) -> bool {
+    const START: &[u8] = b"{\"v\":";
+    raw.starts_with(START) || START.starts_with(raw) || raw.starts_with(&[0])
+}
+
+/// The body of a line as an object of its own.
+pub(crate) fn braced(body: &[u8]) -> Vec<u8> {
+    [b"{", body].concat()
+}
+
+#[derive(Deserialize)]
+struct SegmentLine {
+    segment: u64,
+    before: Option<Before>,
+}

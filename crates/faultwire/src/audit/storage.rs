@@ -1,0 +1,201 @@
+//! What the log asks of a disk. [`Disk`] is the real one; a test may bring one that fails.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::audit::segment;
+
+/// One directory. Names are those of files directly in it.
+pub trait Storage: Send + Sync + 'static {
+    /// Makes the directory if it is not there.
+    fn prepare(&self) -> io::Result<()>;
+    /// Takes the writer's lock, and says in it who holds it.
+    fn lock(&self, holder: &str) -> Result<Box<dyn Send + Sync>, LockError>;
+    /// The names of the files.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Reads a file from its beginning.
+    fn read(&self, name: &str) -> io::Result<Box<dyn Read>>;
+    /// Opens a file to write at its end, and makes it if it is not there.
+    fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
+    /// Gives a file another name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Returns once the names are on disk.
+    fn sync_names(&self) -> io::Result<()>;
+    /// The directory, for messages.
+    fn place(&self) -> &Path;
+}
+
+/// A file that is written at its end.
+pub trait Tail: Send {
+    /// Writes all of it.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Returns once everything written is on disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Drops what lies behind `len`.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Whether the file can still be found under its name.
+    fn is_in_place(&self) -> io::Result<bool>;
+}
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever may read the directory's other files.
+    Usual,
+    /// The owner alone.
+    Owner,
+}
+
+/// Why the lock could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else writes this log.
+    #[error("held by {0}")]
+    Held(String),
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A directory of the file system.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    dir: PathBuf,
+}
+
+impl Disk {
+    /// The directory at this path, which need not be there yet.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+}
+
+impl Storage for Disk {
+    fn prepare(&self) -> io::Result<()> {
+        if self.dir.is_dir() {
+            return Ok(());
+        }
+        let missing: Vec<&Path> = self.dir.ancestors().take_while(|p| !p.exists()).collect();
+        fs::create_dir_all(&self.dir)?;
+        // A directory lasts once its name is on disk in the one above.
+        missing.iter().try_for_each(|made| sync_directory(parent(made)))
+    }
+
+    fn lock(&self, holder: &str) -> Result<Box<dyn Send + Sync>, LockError> {
+        let path = self.dir.join(segment::LOCK);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let told = fs::read_to_string(&path).unwrap_or_default();
+                let told = told.trim();
+                let who = if told.is_empty() { "another process" } else { told };
+                return Err(LockError::Held(who.to_owned()));
+            }
+            Err(TryLockError::Error(e)) => return Err(e.into()),
+        }
+        file.set_len(0)?;
+        (&file).write_all(format!("{holder}\n").as_bytes())?;
+        Ok(Box::new(file))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(&self.dir)?;
+        let name = |e: io::Result<fs::DirEntry>| e.map(|e| e.file_name().into_string().ok());
+        entries.filter_map(|e| name(e).transpose()).collect()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
+        Ok(Box::new(File::open(self.dir.join(name))?))
+    }
+
+    fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>> {
+        let path = self.dir.join(name);
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        restrict(&mut options, access);
+        let file = options.open(&path)?;
+        Ok(Box::new(DiskTail { file, path }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.dir.join(from), self.dir.join(to))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        sync_directory(&self.dir)
+    }
+
+    fn place(&self) -> &Path {
+        &self.dir
+    }
+}
+
+struct DiskTail {
+    file: File,
+    path: PathBuf,
+}
+
+impl Tail for DiskTail {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(found) => Ok(same_file(&found, &self.file.metadata()?)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(unix)]
+fn sync_directory(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(unix)]
+fn restrict(options: &mut OpenOptions, access: Access) {
+    use std::os::unix::fs::OpenOptionsExt;
+    if access == Access::Owner {
+        options.mode(0o600);
+    }
+}
+
+#[cfg(unix)]
+fn same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Elsewhere a directory cannot be opened; its names are made to last by the system itself.
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &mut OpenOptions, _: Access) {}
+
+#[cfg(not(unix))]
+fn same_file(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    true
+}

@@ -1,0 +1,284 @@
+//! The writer: the one place that changes a log's files.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use faultwire_contract::Stamp;
+use jiff::Timestamp;
+
+use crate::audit::chain::Chain;
+use crate::audit::checkpoint::{Checkpoint, origin};
+use crate::audit::error::{AuditFailed, OpenError};
+use crate::audit::hash::Hash;
+use crate::audit::key::Key;
+use crate::audit::options::{Alarm, Options};
+use crate::audit::record::{Entry, Torn};
+use crate::audit::recover::{Found, examine};
+use crate::audit::segment::{self, CHECKPOINTS, KEY, LIVE, PUBLIC_KEY};
+use crate::audit::storage::{Access, Storage, Tail};
+
+/// An open log.
+pub(crate) struct Writer {
+    storage: Arc<dyn Storage>,
+    options: Arc<Options>,
+    key: Arc<Key>,
+    chain: Chain,
+    live: Box<dyn Tail>,
+    segment: u64,
+    /// Bytes in the live segment, and when it began.
+    bytes: u64,
+    born_ms: i64,
+    checkpoints: Box<dyn Tail>,
+    sealed: u64,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Opens the log in the directory, or begins one. Torn bytes at its end are moved aside; a
+    /// log that is not what was signed is refused.
+    pub fn open(storage: &Arc<dyn Storage>, options: &Arc<Options>) -> Result<Self, OpenError> {
+        let opening = Opening { storage: &**storage, options };
+        let log = new_log_id().map_err(OpenError::io(storage.place(), "", "get randomness"))?;
+        let key = opening.key(&log)?;
+        let found = examine(&**storage, key.public())?;
+        opening.publish(&key)?;
+        let torn = opening.set_aside(&found)?;
+        let Files { live, checkpoints } = opening.files(&found)?;
+        let born_ms = found.born.parse().map_or(0, Timestamp::as_millisecond);
+        let (good, segment, has_first_line) = (found.good, found.segment, found.live);
+        let mut writer = Self {
+            sealed: found.checkpoints.sealed(),
+            chain: found.chain.unwrap_or_else(|| Chain::new(log)),
+            live,
+            segment,
+            bytes: good,
+            born_ms,
+            checkpoints,
+            key,
+            buffer: Vec::new(),
+            storage: Arc::clone(storage),
+            options: Arc::clone(options),
+        };
+        if !has_first_line {
+            writer.begin_segment().map_err(OpenError::Failed)?;
+        }
+        if let Some(torn) = torn {
+            writer.commit(&[Entry::recovery(&torn)]).map_err(OpenError::Failed)?;
+            (options.alarm)(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
+        }
+        Ok(writer)
+    }
+
+    /// Writes the entries and returns once they are on disk, with the number of the first.
+    pub fn commit<'e>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'e Entry>,
+    ) -> Result<u64, AuditFailed> {
+        let now = (self.options.clock)();
+        if self.is_full(now) {
+            self.rotate()?;
+        }
+        let first = self.chain.next();
+        let ts = moment(now);
+        self.buffer.clear();
+        for entry in entries {
+            self.chain.write(entry.as_bytes(), &ts, first, &mut self.buffer);
+        }
+        self.flush()?;
+        Ok(first)
+    }
+
+    /// Signs what is on disk, if enough has come since the last time.
+    pub fn seal_if_due(&mut self) -> Result<(), AuditFailed> {
+        if self.chain.next() - self.sealed < self.options.checkpoint_every {
+            Ok(())
+        } else {
+            self.seal()
+        }
+    }
+
+    /// Signs what is on disk, if anything has come since the last time.
+    pub fn seal(&mut self) -> Result<(), AuditFailed> {
+        let size = self.chain.next();
+        if size == self.sealed {
+            return Ok(());
+        }
+        let root = self.chain.root();
+        let note = Checkpoint { log: self.chain.log().to_owned(), size, root }.sign(&self.key);
+        self.checkpoints.write(note.as_bytes()).map_err(self.failed(CHECKPOINTS, "write to it"))?;
+        self.checkpoints.sync().map_err(self.failed(CHECKPOINTS, "sync it"))?;
+        self.sealed = size;
+        Ok(())
+    }
+
+    /// The key of the log.
+    pub fn key(&self) -> &Arc<Key> {
+        &self.key
+    }
+
+    /// The log's id.
+    pub fn log(&self) -> &str {
+        self.chain.log()
+    }
+
+    fn is_full(&self, now: i64) -> bool {
+        let age = u128::try_from(now.saturating_sub(self.born_ms)).unwrap_or(0);
+        self.bytes >= self.options.segment_bytes || age >= self.options.segment_age.as_millis()
+    }
+
+    /// Closes the live segment and begins the next. Each step is on disk before the one after it.
+    fn rotate(&mut self) -> Result<(), AuditFailed> {
+        self.seal()?;
+        let full = segment::full(self.segment);
+        self.storage.rename(LIVE, &full).map_err(self.failed(LIVE, "rename it"))?;
+        self.storage.sync_names().map_err(self.failed("", "sync it"))?;
+        self.live =
+            self.storage.append(LIVE, Access::Usual).map_err(self.failed(LIVE, "create it"))?;
+        self.bytes = 0;
+        self.begin_segment()
+    }
+
+    fn begin_segment(&mut self) -> Result<(), AuditFailed> {
+        let now = (self.options.clock)();
+        self.segment += 1;
+        self.born_ms = now;
+        self.buffer.clear();
+        self.chain.write_segment(self.segment, &moment(now), &mut self.buffer);
+        self.flush()?;
+        self.storage.sync_names().map_err(self.failed("", "sync it"))
+    }
+
+    /// Brings the buffer to disk, and makes sure that it can be found there.
+    fn flush(&mut self) -> Result<(), AuditFailed> {
+        self.live.write(&self.buffer).map_err(self.failed(LIVE, "write to it"))?;
+        self.live.sync().map_err(self.failed(LIVE, "sync it"))?;
+        if !self.live.is_in_place().map_err(self.failed(LIVE, "look at it"))? {
+            return Err(AuditFailed::gone(self.storage.place().join(LIVE)));
+        }
+        self.bytes += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    fn failed(
+        &self,
+        name: &str,
+        doing: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> AuditFailed {
+        AuditFailed::io(self.storage.place(), name, doing)
+    }
+}
+
+/// The files that are written to.
+struct Files {
+    live: Box<dyn Tail>,
+    checkpoints: Box<dyn Tail>,
+}
+
+/// The steps of opening that come before the first record.
+struct Opening<'a> {
+    storage: &'a dyn Storage,
+    options: &'a Options,
+}
+
+impl Opening<'_> {
+    /// The key that was given, the one beside the log, or a new one.
+    fn key(&self, log: &str) -> Result<Arc<Key>, OpenError> {
+        if let Some(key) = &self.options.key {
+            return Ok(Arc::clone(key));
+        }
+        if let Some(line) = self.text(KEY)? {
+            let path = self.storage.place().join(KEY);
+            return Key::parse(&line).map(Arc::new).map_err(|why| OpenError::Key { path, why });
+        }
+        let key = Key::generate(&origin(log)).map_err(self.io(KEY, "make a key"))?;
+        self.put(KEY, &key.to_line(), Access::Owner)?;
+        Ok(Arc::new(key))
+    }
+
+    /// Keeps the public half where a reader finds it.
+    fn publish(&self, key: &Key) -> Result<(), OpenError> {
+        let line = key.public().to_string();
+        if self.text(PUBLIC_KEY)?.as_deref().map(str::trim) == Some(&line) {
+            return Ok(());
+        }
+        self.put(PUBLIC_KEY, &line, Access::Usual)
+    }
+
+    /// Keeps the bytes at the end of the live file that are no record, and cuts them off.
+    fn set_aside(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
+        if !found.torn {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        let mut live = self.storage.read(LIVE).map_err(self.io(LIVE, "read it"))?;
+        live.read_to_end(&mut bytes).map_err(self.io(LIVE, "read it"))?;
+        let bytes = &bytes[usize::try_from(found.good).unwrap_or(usize::MAX).min(bytes.len())..];
+        let hash = Hash::of(bytes);
+        let name = segment::torn(found.chain.as_ref().map_or(0, Chain::next), &hash);
+        let mut aside =
+            self.storage.append(&name, Access::Usual).map_err(self.io(&name, "create it"))?;
+        aside
+            .cut(0)
+            .and_then(|()| aside.write(bytes))
+            .and_then(|()| aside.sync())
+            .and_then(|()| self.storage.sync_names())
+            .map_err(self.io(&name, "write to it"))?;
+        Ok(Some(Torn { bytes: bytes.len() as u64, sha256: hash.to_string(), moved_to: name }))
+    }
+
+    /// Opens the files to write to, cut back to what is good.
+    fn files(&self, found: &Found) -> Result<Files, OpenError> {
+        let mut live =
+            self.storage.append(LIVE, Access::Usual).map_err(self.io(LIVE, "open it to write"))?;
+        if found.torn {
+            live.cut(found.good).and_then(|()| live.sync()).map_err(self.io(LIVE, "repair it"))?;
+        }
+        let mut checkpoints = self
+            .storage
+            .append(CHECKPOINTS, Access::Usual)
+            .map_err(self.io(CHECKPOINTS, "open it to write"))?;
+        if found.torn_checkpoint {
+            let cut = checkpoints.cut(found.checkpoints.len).and_then(|()| checkpoints.sync());
+            cut.map_err(self.io(CHECKPOINTS, "repair it"))?;
+        }
+        self.storage.sync_names().map_err(self.io("", "sync it"))?;
+        Ok(Files { live, checkpoints })
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, OpenError> {
+        let names = self.storage.names().map_err(self.io("", "list it"))?;
+        if !names.iter().any(|n| n == name) {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        let read = self.storage.read(name).and_then(|mut file| file.read_to_string(&mut text));
+        read.map_err(self.io(name, "read it"))?;
+        Ok(Some(text))
+    }
+
+    /// Writes a small file so that it is there whole or not at all.
+    fn put(&self, name: &str, line: &str, access: Access) -> Result<(), OpenError> {
+        let new = format!("{name}.new");
+        let mut file = self.storage.append(&new, access).map_err(self.io(&new, "create it"))?;
+        file.cut(0)
+            .and_then(|()| file.write(format!("{line}\n").as_bytes()))
+            .and_then(|()| file.sync())
+            .and_then(|()| self.storage.rename(&new, name))
+            .and_then(|()| self.storage.sync_names())
+            .map_err(self.io(name, "write it"))
+    }
+
+    fn io(&self, name: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
+        OpenError::io(self.storage.place(), name, doing)
+    }
+}
+
+fn new_log_id() -> std::io::Result<String> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(std::io::Error::other)?;
+    Ok(format!("{:032x}", u128::from_be_bytes(id)))
+}
+
+pub(crate) fn moment(now_ms: i64) -> String {
+    Stamp { now_ms: now_ms.max(0), ..Stamp::default() }.timestamp()
+}
