@@ -25,7 +25,7 @@ fn main() {
     println!("{} bytes a record, {ROUNDS} rounds of {TIME:?}, medians\n", line.len());
     println!("| writers | bare, appends/s | ours, appends/s | ours / bare |");
     println!("|---|---|---|---|");
-    for writers in WRITERS {
+    for writers in WRITERS.into_iter().filter(|_| std::env::args().all(|a| a != "quick")) {
         let (mut bare, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             bare.push(measure_bare(&dir, &line, writers));
@@ -34,8 +34,20 @@ fn main() {
         let (bare, ours) = (median(bare), median(ours));
         println!("| {writers} | {bare:.0} | {ours:.0} | {:.2} |", ours / bare);
     }
-    println!("\nmemory: {} MiB resident at its peak", peak_mib());
+    println!("\nmaking one record: {:.2} µs", making(&fault));
+    println!("memory: {} MiB resident at its peak", peak_mib());
     std::fs::remove_dir_all(dir).expect("the scratch directory goes");
+}
+
+/// Microseconds from a fault to the record's bytes.
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn making(fault: &Fault) -> f64 {
+    const TIMES: u32 = 100_000;
+    let begun = Instant::now();
+    for _ in 0..TIMES {
+        black_box(Entry::fault(black_box(fault), &call()));
+    }
+    begun.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark is told where to write")]

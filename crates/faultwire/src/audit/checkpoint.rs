@@ -134,11 +134,14 @@ pub enum BadCheckpoints {
 }
 
 impl Checkpoints {
-    /// Reads notes that are parted by blank lines. A last one that breaks off is left out.
+    /// Reads notes that are parted by blank lines. A last one that breaks off or has holes, as
+    /// after a crash, is left out.
     pub fn read(bytes: &[u8], key: Option<&PublicKey>) -> Result<Self, BadCheckpoints> {
         let mut read = Self::default();
         let mut rest = bytes;
-        while let Some(note) = next_note(rest) {
+        while let Some(note) = next_note(rest)
+            && !is_torn(rest)
+        {
             let number = read.all.len() + 1;
             let text = str::from_utf8(&rest[..note - 1]).map_err(|_| BadCheckpoint::Shape);
             let checkpoint = text.and_then(|text| Checkpoint::read(text, key));
@@ -153,8 +156,7 @@ impl Checkpoints {
             read.len += note as u64;
             rest = &rest[note..];
         }
-        let too_long = rest.len() > LONGEST_NOTE;
-        if too_long {
+        if rest.len() > LONGEST_NOTE {
             let number = read.all.len() + 1;
             return Err(BadCheckpoints::Note { number, why: BadCheckpoint::Shape });
         }
@@ -179,6 +181,13 @@ impl Checkpoints {
         let at = self.all.partition_point(|c| c.size < size);
         self.all.get(at).filter(|c| c.size == size).map(|c| c.root)
     }
+}
+
+/// Whether this is the last note, with holes where a crash kept parts of it from the disk.
+fn is_torn(rest: &[u8]) -> bool {
+    rest.len() <= LONGEST_NOTE
+        && rest.contains(&0)
+        && next_note(rest).is_none_or(|end| end == rest.len())
 }
 
 /// The length of the first note with its blank line, if the whole of it is there.

@@ -59,7 +59,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line.
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut searched = 0;
         loop {
             let have = &self.buffer[self.from..self.to];

@@ -3,7 +3,6 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::audit::chain::{Broken, Chain};
@@ -12,8 +11,8 @@ use crate::audit::error::OpenError;
 use crate::audit::key::PublicKey;
 use crate::audit::line::{BadHead, Head};
 use crate::audit::lines::{Lines, Shape};
-use crate::audit::record::Before;
 use crate::audit::segment::{self, CHECKPOINTS, LIVE};
+use crate::audit::segments::SegmentLine;
 use crate::audit::storage::Storage;
 
 /// Where a log ends.
@@ -141,13 +140,15 @@ fn scan_full(storage: &dyn Storage, number: u64, sealed: &Checkpoints) -> Result
 
 fn scan(storage: &dyn Storage, name: &str, sealed: &Checkpoints) -> Result<Scan, OpenError> {
     let pass = Pass { storage, name, sealed };
-    match pass.run(u64::MAX)? {
-        Run::Empty { torn } => Ok(Scan::Empty { torn }),
-        Run::Whole(end) => Ok(Scan::Segment(end)),
-        Run::Torn { at } => match pass.run(at)? {
-            Run::Whole(end) => Ok(Scan::Segment(End { torn: true, ..end })),
-            Run::Empty { .. } | Run::Torn { .. } => Ok(Scan::Empty { torn: true }),
-        },
+    let mut stop = u64::MAX;
+    // Each reading may find that the last line of the one before is torn, too.
+    loop {
+        let torn = stop != u64::MAX;
+        match pass.run(stop)? {
+            Run::Empty { torn } => return Ok(Scan::Empty { torn }),
+            Run::Whole(end) => return Ok(Scan::Segment(End { torn, ..end })),
+            Run::Torn { at } => stop = at,
+        }
     }
 }
 
@@ -175,9 +176,9 @@ impl Pass<'_> {
             return Ok(Run::Empty { torn: lines.offset() > 0 });
         };
         let mut last = Last::default();
-        while let Some(line) = lines.next().map_err(self.io())? {
+        while let Some(line) = lines.next_line().map_err(self.io())? {
             if line.offset >= stop {
-                return Ok(Run::Whole(end));
+                break;
             }
             let taken = match line.shape {
                 Shape::Whole => end.chain.take(line.raw).map(drop),
@@ -207,7 +208,7 @@ impl Pass<'_> {
 
     /// The segment's first line, and the chain as it stands after it.
     fn first_line(&self, lines: &mut Lines<Box<dyn Read>>) -> Result<Option<End>, OpenError> {
-        let Some(line) = lines.next().map_err(self.io())? else { return Ok(None) };
+        let Some(line) = lines.next_line().map_err(self.io())? else { return Ok(None) };
         let damaged = |why| OpenError::Damaged { path: self.path(), line: 1, why };
         let (head, body) = match (line.shape, Head::read(line.raw)) {
             (Shape::Whole, Ok(read)) => read,
@@ -215,7 +216,7 @@ impl Pass<'_> {
             _ if may_be_torn(line.raw) => return Ok(None),
             _ => return Err(OpenError::Foreign(self.path())),
         };
-        let Ok(SegmentLine { segment, before }) = serde_json::from_slice(&braced(body)) else {
+        let Some(SegmentLine { segment, before }) = SegmentLine::read(body) else {
             return Ok(None);
         };
         let contradiction = Broken::Head(BadHead::Shape { expected: "what came before it" });
@@ -252,7 +253,7 @@ impl Pass<'_> {
         lines: &mut Lines<Box<dyn Read>>,
     ) -> Result<Run, OpenError> {
         let mut synced = head.unwrap_or(0).max(self.sealed.sealed());
-        while let Some(line) = lines.next().map_err(self.io())? {
+        while let Some(line) = lines.next_line().map_err(self.io())? {
             let later = Head::read(line.raw).map_or(0, |(head, _)| head.synced);
             synced = synced.max(later);
         }
@@ -305,15 +306,4 @@ const UNFINISHED: Broken = Broken::Head(BadHead::Shape { expected: "a whole reco
 fn may_be_torn(raw: &[u8]) -> bool {
     const START: &[u8] = b"{\"v\":";
     raw.starts_with(START) || START.starts_with(raw) || raw.starts_with(&[0])
-}
-
-/// The body of a line as an object of its own.
-pub(crate) fn braced(body: &[u8]) -> Vec<u8> {
-    [b"{", body].concat()
-}
-
-#[derive(Deserialize)]
-struct SegmentLine {
-    segment: u64,
-    before: Option<Before>,
 }

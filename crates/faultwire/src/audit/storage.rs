@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::audit::segment;
 
@@ -12,6 +13,8 @@ pub trait Storage: Send + Sync + 'static {
     fn prepare(&self) -> io::Result<()>;
     /// Takes the writer's lock, and says in it who holds it.
     fn lock(&self, holder: &str) -> Result<Box<dyn Send + Sync>, LockError>;
+    /// Who holds the lock, if anybody does.
+    fn holder(&self) -> Option<String>;
     /// The names of the files.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Reads a file from its beginning.
@@ -86,19 +89,19 @@ impl Storage for Disk {
         let path = self.dir.join(segment::LOCK);
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let told = fs::read_to_string(&path).unwrap_or_default();
-                let told = told.trim();
-                let who = if told.is_empty() { "another process" } else { told };
-                return Err(LockError::Held(who.to_owned()));
-            }
-            Err(TryLockError::Error(e)) => return Err(e.into()),
-        }
+        take(&file, &path)?;
         file.set_len(0)?;
         (&file).write_all(format!("{holder}\n").as_bytes())?;
         Ok(Box::new(file))
+    }
+
+    fn holder(&self) -> Option<String> {
+        let path = self.dir.join(segment::LOCK);
+        let file = File::open(&path).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(told(&path)),
+            Ok(()) | Err(TryLockError::Error(_)) => None,
+        }
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -158,6 +161,29 @@ impl Tail for DiskTail {
             Err(e) => Err(e),
         }
     }
+}
+
+/// Takes the lock. A reader that looks who holds it has it for a moment, too, so one refusal is
+/// not believed.
+fn take(file: &File, path: &Path) -> Result<(), LockError> {
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if attempt < 5 => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held(told(path))),
+            Err(TryLockError::Error(e)) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// What the lock file says of its holder.
+fn told(lock: &Path) -> String {
+    let told = fs::read_to_string(lock).unwrap_or_default();
+    let told = told.trim();
+    if told.is_empty() { "another process".to_owned() } else { told.to_owned() }
 }
 
 fn parent(path: &Path) -> &Path {

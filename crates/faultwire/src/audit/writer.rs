@@ -29,6 +29,7 @@ pub(crate) struct Writer {
     bytes: u64,
     born_ms: i64,
     checkpoints: Box<dyn Tail>,
+    checkpoint_bytes: u64,
     sealed: u64,
     buffer: Vec<u8>,
 }
@@ -48,6 +49,7 @@ impl Writer {
         let (good, segment, has_first_line) = (found.good, found.segment, found.live);
         let mut writer = Self {
             sealed: found.checkpoints.sealed(),
+            checkpoint_bytes: found.checkpoints.len,
             chain: found.chain.unwrap_or_else(|| Chain::new(log)),
             live,
             segment,
@@ -105,8 +107,13 @@ impl Writer {
         }
         let root = self.chain.root();
         let note = Checkpoint { log: self.chain.log().to_owned(), size, root }.sign(&self.key);
-        self.checkpoints.write(note.as_bytes()).map_err(self.failed(CHECKPOINTS, "write to it"))?;
-        self.checkpoints.sync().map_err(self.failed(CHECKPOINTS, "sync it"))?;
+        let written =
+            self.checkpoints.write(note.as_bytes()).and_then(|()| self.checkpoints.sync());
+        if let Err(e) = written {
+            drop(self.checkpoints.cut(self.checkpoint_bytes));
+            return Err(self.failed(CHECKPOINTS, "write to it")(e));
+        }
+        self.checkpoint_bytes += note.len() as u64;
         self.sealed = size;
         Ok(())
     }
@@ -148,15 +155,24 @@ impl Writer {
         self.storage.sync_names().map_err(self.failed("", "sync it"))
     }
 
-    /// Brings the buffer to disk, and makes sure that it can be found there.
+    /// Brings the buffer to disk, and makes sure that it can be found there. What may not have
+    /// reached the disk is cut off again, since the system may go on showing it as if it had.
     fn flush(&mut self) -> Result<(), AuditFailed> {
+        let written = self.write_live();
+        match &written {
+            Ok(()) => self.bytes += self.buffer.len() as u64,
+            Err(_) => drop(self.live.cut(self.bytes)),
+        }
+        written
+    }
+
+    fn write_live(&mut self) -> Result<(), AuditFailed> {
         self.live.write(&self.buffer).map_err(self.failed(LIVE, "write to it"))?;
         self.live.sync().map_err(self.failed(LIVE, "sync it"))?;
-        if !self.live.is_in_place().map_err(self.failed(LIVE, "look at it"))? {
-            return Err(AuditFailed::gone(self.storage.place().join(LIVE)));
+        if self.live.is_in_place().map_err(self.failed(LIVE, "look at it"))? {
+            return Ok(());
         }
-        self.bytes += self.buffer.len() as u64;
-        Ok(())
+        Err(AuditFailed::gone(self.storage.place().join(LIVE)))
     }
 
     fn failed(

@@ -1,0 +1,91 @@
+//! The segments of a log in order, also while somebody writes it.
+
+use std::io::{self, Read};
+
+use serde::Deserialize;
+
+use crate::audit::line::Head;
+use crate::audit::lines::Lines;
+use crate::audit::record::Before;
+use crate::audit::segment::{self, LIVE};
+use crate::audit::storage::Storage;
+
+/// A segment that is open for reading.
+pub struct Segment {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its file.
+    pub name: String,
+    /// From its first byte on.
+    pub file: Box<dyn Read>,
+}
+
+impl Segment {
+    /// Whether it is the one that is written to.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.name == LIVE
+    }
+}
+
+/// What a segment's first line says.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct SegmentLine {
+    pub segment: u64,
+    pub before: Option<Before>,
+}
+
+impl SegmentLine {
+    /// Reads the part of the line that follows its head.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(&[b"{", body].concat()).ok()
+    }
+}
+
+/// The number of the oldest segment that is there.
+pub fn first(storage: &dyn Storage) -> io::Result<Option<u64>> {
+    let names = storage.names()?;
+    match segment::numbers(&names).first() {
+        Some(first) => Ok(Some(*first)),
+        None if names.iter().any(|name| name == LIVE) => Ok(live_number(storage)?.or(Some(1))),
+        None => Ok(None),
+    }
+}
+
+/// Opens the segment with this number. A segment that is closed meanwhile changes its name, so
+/// it is looked for again.
+pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
+    for _ in 0..8 {
+        let full = segment::full(number);
+        if let Some(file) = present(storage.read(&full))? {
+            return Ok(Some(Segment { number, name: full, file }));
+        }
+        let Some(file) = present(storage.read(LIVE))? else { continue };
+        match live_number(storage)? {
+            // A first line that cannot be read is for the caller to judge.
+            None => return Ok(Some(Segment { number, name: LIVE.to_owned(), file })),
+            Some(live) if live == number => {
+                return Ok(Some(Segment { number, name: LIVE.to_owned(), file }));
+            }
+            Some(live) if live < number => return Ok(None),
+            Some(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+fn live_number(storage: &dyn Storage) -> io::Result<Option<u64>> {
+    let Some(file) = present(storage.read(LIVE))? else { return Ok(None) };
+    let mut lines = Lines::new(file);
+    let first = lines.next_line()?;
+    let head = first.and_then(|line| Head::read(line.raw).ok());
+    Ok(head.and_then(|(_, body)| SegmentLine::read(body)).map(|line| line.segment))
+}
+
+fn present<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}

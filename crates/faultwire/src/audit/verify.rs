@@ -1,0 +1,351 @@
+//! Verification: every line, from the bytes on disk, against the chain and what was signed.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use serde::de::IgnoredAny;
+
+use crate::audit::chain::{Broken, Chain};
+use crate::audit::checkpoint::{BadCheckpoints, Checkpoints};
+use crate::audit::key::PublicKey;
+use crate::audit::line::{BadHead, Head, LONGEST_LINE};
+use crate::audit::lines::{Line, Lines, Shape};
+use crate::audit::segment::{CHECKPOINTS, LIVE, PUBLIC_KEY};
+use crate::audit::segments::{self, SegmentLine};
+use crate::audit::storage::Storage;
+
+/// A log that holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// The log's id.
+    pub log: String,
+    /// How many records there are.
+    pub records: u64,
+    /// How many segments.
+    pub segments: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many checkpoints.
+    pub checkpoints: u64,
+    /// How many records the last of them covers.
+    pub sealed: u64,
+    /// The key that the signatures were checked with, and where it came from.
+    pub key: Option<String>,
+    /// The first record that is there, where older segments were taken away.
+    pub first: u64,
+    /// Whether the last line is being written at this moment.
+    pub growing: bool,
+}
+
+/// The first thing that is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {why}", .path.display(), at(*.line))]
+pub struct Finding {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: Option<u64>,
+    /// How many records before it hold.
+    pub good: u64,
+    /// What is wrong.
+    pub why: Wrong,
+}
+
+fn at(line: Option<u64>) -> String {
+    line.map(|line| format!(":{line}")).unwrap_or_default()
+}
+
+/// What can be wrong with a log.
+#[derive(Debug, thiserror::Error)]
+pub enum Wrong {
+    /// A line does not continue the chain.
+    #[error("{0}")]
+    Chain(#[from] Broken),
+    /// A line is no JSON.
+    #[error("the record is no JSON: {0}")]
+    Json(String),
+    /// A line does not end.
+    #[error(
+        "the last line is unfinished, as after a crash; opening the log to write moves it aside"
+    )]
+    Unfinished,
+    /// A line is longer than any record.
+    #[error("the line is longer than {LONGEST_LINE} bytes")]
+    TooLong,
+    /// A segment's first line does not fit what came before it.
+    #[error("this first line of a segment does not fit the records before it")]
+    Segment,
+    /// A segment is not there.
+    #[error("segment {0} is missing")]
+    Missing(u64),
+    /// There is no log.
+    #[error("there is no log here")]
+    Nothing,
+    /// The records are not those that were signed.
+    #[error("the first {0} records are not those that were signed")]
+    Forked(u64),
+    /// Nothing vouches for the records that were taken away.
+    #[error("no checkpoint covers the {0} records before it")]
+    Unsealed(u64),
+    /// There are fewer records than were signed.
+    #[error("the log has {have} records, and a signed checkpoint covers {sealed}: it was cut")]
+    Shrunk {
+        /// How many a checkpoint covers.
+        sealed: u64,
+        /// How many there are.
+        have: u64,
+    },
+    /// The checkpoints are not what they should be.
+    #[error("{0}")]
+    Checkpoints(#[from] BadCheckpoints),
+    /// The file of checkpoints ends in something that is none.
+    #[error("the last checkpoint is unfinished; opening the log to write removes it")]
+    UnfinishedCheckpoint,
+    /// The key beside the log is none.
+    #[error("{0}")]
+    Key(#[from] crate::audit::key::BadKey),
+    /// A file cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// How a log is to be verified.
+#[derive(Clone, Debug, Default)]
+pub struct Expect {
+    /// The key that must have signed. Without one, the key beside the log is taken, which shows
+    /// accidents, but nothing that was done by somebody who could write to the directory.
+    pub key: Option<PublicKey>,
+    /// Older segments may have been taken away.
+    pub archived: bool,
+}
+
+/// Verifies a whole log. `progress` is told how many bytes were read since it was last called.
+pub fn verify(
+    storage: &dyn Storage,
+    expect: &Expect,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Verified, Box<Finding>> {
+    Walk { storage, expect, progress }.run().map_err(Box::new)
+}
+
+struct Walk<'a> {
+    storage: &'a dyn Storage,
+    expect: &'a Expect,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Walk<'_> {
+    fn run(mut self) -> Result<Verified, Finding> {
+        let first = segments::first(self.storage).map_err(|e| self.finding("", e.into()))?;
+        let Some(first) = first else { return Err(self.finding("", Wrong::Nothing)) };
+        let key = self.key()?;
+        let checkpoints = self.checkpoints(key.as_ref())?;
+        let mut check = Check::new(checkpoints);
+        let mut number = if self.expect.archived { first } else { 1 };
+        loop {
+            let opened = segments::open(self.storage, number);
+            let Some(segment) = opened.map_err(|e| self.finding("", e.into()))? else {
+                return Err(self.finding("", Wrong::Missing(number)));
+            };
+            let live = segment.is_live();
+            self.segment(&mut check, number, &segment.name, segment.file)?;
+            if live {
+                break;
+            }
+            number += 1;
+        }
+        let last = check.checkpoints.sealed();
+        let verified = check
+            .finish(number)
+            .map_err(|why| Finding { good: last, ..self.finding(CHECKPOINTS, why) })?;
+        Ok(Verified { key: key.map(|key| key.to_string()), ..verified })
+    }
+
+    fn segment(
+        &mut self,
+        check: &mut Check,
+        number: u64,
+        name: &str,
+        file: Box<dyn Read>,
+    ) -> Result<(), Finding> {
+        check.begin(number);
+        let mut lines = Lines::new(file);
+        let mut told = 0;
+        loop {
+            let line = lines.next_line().map_err(|e| self.finding(name, e.into()))?;
+            let Some(line) = line else { break };
+            if line.offset - told > TELL_EVERY {
+                (self.progress)(line.offset - told);
+                told = line.offset;
+            }
+            let (number, shape) = (line.number, line.shape);
+            if let Err(why) = check.line(&line) {
+                let unfinished = shape == Shape::Unfinished && name == LIVE;
+                if unfinished && self.storage.holder().is_some() {
+                    check.growing = true;
+                    break;
+                }
+                let (line, good) = (Some(number), check.records());
+                return Err(Finding { line, good, ..self.finding(name, why) });
+            }
+        }
+        (self.progress)(lines.offset() - told);
+        check.end().map_err(|why| Finding { line: Some(1), ..self.finding(name, why) })
+    }
+
+    fn key(&self) -> Result<Option<PublicKey>, Finding> {
+        if let Some(key) = &self.expect.key {
+            return Ok(Some(key.clone()));
+        }
+        let text = self.read(PUBLIC_KEY)?;
+        let key = text.map(|text| PublicKey::parse(&String::from_utf8_lossy(&text))).transpose();
+        key.map_err(|why| self.finding(PUBLIC_KEY, why.into()))
+    }
+
+    fn checkpoints(&self, key: Option<&PublicKey>) -> Result<Checkpoints, Finding> {
+        let bytes = self.read(CHECKPOINTS)?.unwrap_or_default();
+        let read = Checkpoints::read(&bytes, key);
+        let checkpoints = read.map_err(|why| self.finding(CHECKPOINTS, why.into()))?;
+        if checkpoints.len < bytes.len() as u64 && self.storage.holder().is_none() {
+            return Err(self.finding(CHECKPOINTS, Wrong::UnfinishedCheckpoint));
+        }
+        Ok(checkpoints)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Finding> {
+        let mut bytes = Vec::new();
+        match self.storage.read(name).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(self.finding(name, e.into())),
+        }
+    }
+
+    fn finding(&self, name: &str, why: Wrong) -> Finding {
+        let place = self.storage.place();
+        let path = if name.is_empty() { place.to_owned() } else { place.join(name) };
+        Finding { path, line: None, good: 0, why }
+    }
+}
+
+const TELL_EVERY: u64 = 1024 * 1024;
+
+/// The state of a verification between two lines. A copy of it goes on from there by itself.
+#[derive(Clone, Debug)]
+pub struct Check {
+    checkpoints: std::sync::Arc<Checkpoints>,
+    chain: Option<Chain>,
+    /// The segment whose first line comes next.
+    begins: Option<u64>,
+    first: u64,
+    bytes: u64,
+    growing: bool,
+}
+
+impl Check {
+    /// Before the first line.
+    #[must_use]
+    pub fn new(checkpoints: Checkpoints) -> Self {
+        let checkpoints = std::sync::Arc::new(checkpoints);
+        Self { checkpoints, chain: None, begins: None, first: 0, bytes: 0, growing: false }
+    }
+
+    /// The next line is the first of this segment.
+    pub fn begin(&mut self, segment: u64) {
+        self.begins = Some(segment);
+    }
+
+    /// The segment is over: it had a first line, at least.
+    pub fn end(&self) -> Result<(), Wrong> {
+        if self.begins.is_some() && !self.growing { Err(Wrong::Segment) } else { Ok(()) }
+    }
+
+    /// How many records hold.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.chain.as_ref().map_or(0, Chain::next)
+    }
+
+    /// Checks the next line.
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), Wrong> {
+        match line.shape {
+            Shape::Whole => self.raw(line.raw),
+            Shape::Unfinished => Err(Wrong::Unfinished),
+            Shape::TooLong => Err(Wrong::TooLong),
+        }
+    }
+
+    /// Checks the bytes of the next line, which are given without the newline.
+    pub fn raw(&mut self, raw: &[u8]) -> Result<(), Wrong> {
+        if let Some(number) = self.begins.take() {
+            self.first_line(raw, number)?;
+        }
+        let Some(chain) = &mut self.chain else { return Err(Wrong::Segment) };
+        chain.take(raw)?;
+        serde_json::from_slice::<IgnoredAny>(raw).map_err(|e| Wrong::Json(e.to_string()))?;
+        self.bytes += raw.len() as u64 + 1;
+        self.compare()
+    }
+
+    /// Takes up the chain where a first line says that it stands, and makes sure that it does.
+    fn first_line(&mut self, raw: &[u8], number: u64) -> Result<(), Wrong> {
+        let (head, body) = Head::read(raw).map_err(Broken::from)?;
+        let line = SegmentLine::read(body).ok_or(Wrong::Segment)?;
+        let claimed = Chain::resume(&head, line.before.as_ref()).ok_or(Wrong::Segment)?;
+        let fits = match &self.chain {
+            // A chain that is broken has its own, clearer words.
+            Some(chain) => chain.next() != head.seq || claimed == *chain,
+            None => true,
+        };
+        if line.segment != number || !fits {
+            return Err(Wrong::Segment);
+        }
+        if self.chain.is_none() {
+            self.first = claimed.next();
+            let vouched = self.first == 0 || self.checkpoints.root_at(self.first).is_some();
+            self.chain = Some(claimed);
+            if !vouched {
+                return Err(Wrong::Unsealed(self.first));
+            }
+            self.compare()?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self) -> Result<(), Wrong> {
+        let Some(chain) = &self.chain else { return Ok(()) };
+        match self.checkpoints.root_at(chain.next()) {
+            Some(root) if root != chain.root() => Err(Wrong::Forked(chain.next())),
+            _ => Ok(()),
+        }
+    }
+
+    /// After the last line.
+    pub fn finish(self, segments: u64) -> Result<Verified, Wrong> {
+        let (have, sealed) = (self.records(), self.checkpoints.sealed());
+        let log = self.chain.as_ref().map(|chain| chain.log().to_owned()).unwrap_or_default();
+        if have < sealed {
+            return Err(Wrong::Shrunk { sealed, have });
+        }
+        if self.checkpoints.last().is_some_and(|last| last.log != log) {
+            return Err(Wrong::Forked(sealed));
+        }
+        Ok(Verified {
+            log,
+            records: have,
+            segments,
+            bytes: self.bytes,
+            checkpoints: self.checkpoints.all.len() as u64,
+            sealed,
+            key: None,
+            first: self.first,
+            growing: self.growing,
+        })
+    }
+}
+
+impl From<BadHead> for Wrong {
+    fn from(bad: BadHead) -> Self {
+        Self::Chain(bad.into())
+    }
+}

@@ -1,0 +1,344 @@
+//! A disk that fails and a machine that loses its power. What is not synced may vanish, tear at
+//! sectors or be reordered; a failed sync drops what it should have kept, and does so for good.
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use faultwire::audit::{Access, LockError, Storage, Tail};
+
+/// What goes wrong, and at which operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub at: u64,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The operation fails; half of a write was done.
+    Eio,
+    /// There is no space; half of a write was done.
+    Enospc,
+    /// The power fails just before it.
+    KillBefore,
+    /// The power fails just after it.
+    KillAfter,
+}
+
+#[derive(Clone)]
+pub struct Sim(Arc<Mutex<World>>);
+
+#[derive(Default)]
+struct World {
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    name_changes: Vec<NameChange>,
+    files: Vec<File>,
+    operations: u64,
+    log: Vec<String>,
+    trouble: Option<Trouble>,
+    off: bool,
+}
+
+#[derive(Clone)]
+enum NameChange {
+    Create(String, usize),
+    Rename(String, String),
+}
+
+#[derive(Clone, Default)]
+struct File {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+    changes: Vec<Change>,
+}
+
+#[derive(Clone)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Cut(usize),
+}
+
+const SECTOR: usize = 512;
+
+impl Sim {
+    pub fn new(trouble: Option<Trouble>) -> Self {
+        Self(Arc::new(Mutex::new(World { trouble, ..World::default() })))
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.0.lock().unwrap().operations
+    }
+
+    /// What was done, an operation each.
+    pub fn log(&self) -> Vec<String> {
+        self.0.lock().unwrap().log.clone()
+    }
+
+    /// The same disk in the same machine, after the process ended.
+    pub fn restarted(&self) -> Self {
+        let world = self.0.lock().unwrap();
+        let copy = World {
+            names: world.names.clone(),
+            durable_names: world.durable_names.clone(),
+            name_changes: world.name_changes.clone(),
+            files: world.files.clone(),
+            ..World::default()
+        };
+        Self(Arc::new(Mutex::new(copy)))
+    }
+
+    /// The disk after the machine lost its power. Seed 0 keeps nothing that was not synced, seed
+    /// 1 keeps all of it, the others keep some.
+    pub fn after_power_loss(&self, seed: u64) -> Self {
+        let world = self.0.lock().unwrap();
+        let mut dice = Dice(seed);
+        let mut names = world.durable_names.clone();
+        for change in &world.name_changes {
+            if dice.keeps() {
+                change.apply(&mut names);
+            }
+        }
+        let files: Vec<File> =
+            world.files.iter().map(|file| file.after_power_loss(&mut dice)).collect();
+        let after = World { durable_names: names.clone(), names, files, ..World::default() };
+        Self(Arc::new(Mutex::new(after)))
+    }
+
+    /// Counts an operation, and lets it go wrong if it is its turn.
+    fn operation(&self, what: &str) -> Result<Turn, io::Error> {
+        let mut world = self.0.lock().unwrap();
+        if world.off {
+            return Err(io::Error::other("the machine is off"));
+        }
+        world.operations += 1;
+        world.log.push(what.to_owned());
+        let trouble = world.trouble.filter(|t| t.at == world.operations);
+        match trouble.map(|t| t.kind) {
+            None => Ok(Turn::Fine),
+            Some(Kind::Eio) => Ok(Turn::Fails(5)),
+            Some(Kind::Enospc) => Ok(Turn::Fails(28)),
+            Some(Kind::KillBefore) => {
+                world.off = true;
+                Err(io::Error::other("the machine is off"))
+            }
+            Some(Kind::KillAfter) => Ok(Turn::LastOne),
+        }
+    }
+
+    fn done(&self, turn: &Turn) -> io::Result<()> {
+        match turn {
+            Turn::Fine => Ok(()),
+            Turn::Fails(code) => Err(io::Error::from_raw_os_error(*code)),
+            Turn::LastOne => {
+                self.0.lock().unwrap().off = true;
+                Err(io::Error::other("the machine is off"))
+            }
+        }
+    }
+}
+
+enum Turn {
+    Fine,
+    Fails(i32),
+    LastOne,
+}
+
+impl Turn {
+    fn happens(&self) -> bool {
+        !matches!(self, Self::Fails(_))
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn keeps(&mut self) -> bool {
+        match self.0 {
+            0 => false,
+            1 => true,
+            _ => {
+                // xorshift: good enough to choose sectors.
+                self.0 ^= self.0 << 13;
+                self.0 ^= self.0 >> 7;
+                self.0 ^= self.0 << 17;
+                self.0 & 1 == 1
+            }
+        }
+    }
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Create(name, file) => {
+                names.entry(name.clone()).or_insert(*file);
+            }
+            Self::Rename(from, to) => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+        }
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write(at, data) => {
+                if bytes.len() < at + data.len() {
+                    bytes.resize(at + data.len(), 0);
+                }
+                bytes[*at..at + data.len()].copy_from_slice(data);
+            }
+            Self::Cut(len) => bytes.truncate(*len),
+        }
+    }
+
+    /// The parts of a change that reach the disk one by one.
+    fn parts(&self) -> Vec<Change> {
+        let Self::Write(at, data) = self else { return vec![self.clone()] };
+        let mut parts = Vec::new();
+        let (mut at, mut rest) = (*at, &data[..]);
+        while !rest.is_empty() {
+            let room = SECTOR - at % SECTOR;
+            let (part, left) = rest.split_at(room.min(rest.len()));
+            parts.push(Self::Write(at, part.to_vec()));
+            at += part.len();
+            rest = left;
+        }
+        parts
+    }
+}
+
+impl File {
+    fn after_power_loss(&self, dice: &mut Dice) -> File {
+        let mut bytes = self.durable.clone();
+        for part in self.changes.iter().flat_map(Change::parts) {
+            if dice.keeps() {
+                part.apply(&mut bytes);
+            }
+        }
+        File { now: bytes.clone(), durable: bytes, changes: Vec::new() }
+    }
+}
+
+impl Storage for Sim {
+    fn prepare(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _: &str) -> Result<Box<dyn Send + Sync>, LockError> {
+        Ok(Box::new(()))
+    }
+
+    fn holder(&self) -> Option<String> {
+        None
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.lock().unwrap().names.keys().cloned().collect())
+    }
+
+    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
+        let world = self.0.lock().unwrap();
+        let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(Cursor::new(world.files[file].now.clone())))
+    }
+
+    fn append(&self, name: &str, _: Access) -> io::Result<Box<dyn Tail>> {
+        let turn = self.operation(&format!("open {name}"))?;
+        let mut world = self.0.lock().unwrap();
+        let file = match world.names.get(name) {
+            Some(file) => *file,
+            None if !turn.happens() => 0,
+            None => {
+                world.files.push(File::default());
+                let file = world.files.len() - 1;
+                world.names.insert(name.to_owned(), file);
+                world.name_changes.push(NameChange::Create(name.to_owned(), file));
+                file
+            }
+        };
+        drop(world);
+        self.done(&turn)?;
+        Ok(Box::new(SimTail { sim: self.clone(), file, name: name.to_owned() }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let turn = self.operation(&format!("rename {from}"))?;
+        if turn.happens() {
+            let change = NameChange::Rename(from.to_owned(), to.to_owned());
+            let mut world = self.0.lock().unwrap();
+            change.apply(&mut world.names);
+            world.name_changes.push(change);
+        }
+        self.done(&turn)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let turn = self.operation("sync names")?;
+        let mut world = self.0.lock().unwrap();
+        if turn.happens() {
+            world.durable_names = world.names.clone();
+            world.name_changes.clear();
+        }
+        drop(world);
+        self.done(&turn)
+    }
+
+    fn place(&self) -> &Path {
+        Path::new("/sim")
+    }
+}
+
+struct SimTail {
+    sim: Sim,
+    file: usize,
+    name: String,
+}
+
+impl Tail for SimTail {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let turn = self.sim.operation(&format!("write {}", self.name))?;
+        let mut world = self.sim.0.lock().unwrap();
+        let file = &mut world.files[self.file];
+        let written = if turn.happens() { bytes } else { &bytes[..bytes.len() / 2] };
+        let change = Change::Write(file.now.len(), written.to_vec());
+        change.apply(&mut file.now);
+        file.changes.push(change);
+        drop(world);
+        self.sim.done(&turn)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let turn = self.sim.operation(&format!("sync {}", self.name))?;
+        let mut world = self.sim.0.lock().unwrap();
+        let file = &mut world.files[self.file];
+        let changes = std::mem::take(&mut file.changes);
+        if turn.happens() {
+            changes.iter().for_each(|change| change.apply(&mut file.durable));
+        }
+        drop(world);
+        self.sim.done(&turn)
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        let turn = self.sim.operation(&format!("cut {}", self.name))?;
+        if turn.happens() {
+            let change = Change::Cut(usize::try_from(len).unwrap());
+            let mut world = self.sim.0.lock().unwrap();
+            let file = &mut world.files[self.file];
+            change.apply(&mut file.now);
+            file.changes.push(change);
+        }
+        self.sim.done(&turn)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(self.sim.0.lock().unwrap().names.get(&self.name) == Some(&self.file))
+    }
+}
