@@ -91,6 +91,9 @@ pub enum OpenError {
     /// The first record could not be written.
     #[error("{0}")]
     Failed(AuditFailed),
+    /// The log is signed, and its key is gone.
+    #[error("{}: the key that signed the log's checkpoints is not there", .0.display())]
+    NoKey(PathBuf),
     /// The key cannot be used.
     #[error("{}: {why}", .path.display())]
     Key {
@@ -124,7 +127,7 @@ impl OpenError {
             Self::Checkpoints { .. } => {
                 "use the key that the log was begun with, or move the directory away and a new log begins"
             }
-            Self::Key { .. } => {
+            Self::Key { .. } | Self::NoKey(_) => {
                 "bring back the key from a backup, or move the directory away and a new log begins"
             }
         }
@@ -134,7 +137,11 @@ impl OpenError {
     /// self-audit; anything else keeps the program from starting.
     pub fn fault(&self, contract: &Arc<Contract>, stamp: &Stamp) -> Result<Fault, FaultError> {
         let aspect = match self {
-            Self::Io { .. } | Self::Failed(_) | Self::Key { .. } | Self::Locked { .. } => None,
+            Self::Io { .. }
+            | Self::Failed(_)
+            | Self::Key { .. }
+            | Self::NoKey(_)
+            | Self::Locked { .. } => None,
             _ => Some(Aspect::SelfAudit),
         };
         let report = Report {

@@ -38,6 +38,8 @@ impl Entry {
             r#type: "fault",
             contract: &contract.name,
             contract_version: &contract.version,
+            category: &fault.code().category,
+            alert: &fault.code().alert,
             fault: &told(fault),
             private: PrivateSide::of(fault, PRIVATE_BYTES),
             call,
@@ -144,6 +146,8 @@ struct FaultRecord<'a> {
     r#type: &'static str,
     contract: &'a str,
     contract_version: &'a str,
+    category: &'a str,
+    alert: &'a str,
     fault: &'a Report,
     #[serde(skip_serializing_if = "PrivateSide::is_empty")]
     private: PrivateSide<'a>,

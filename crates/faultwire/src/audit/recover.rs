@@ -37,7 +37,7 @@ pub(crate) struct Found {
 
 /// Finds the end of the log. Only the last segment is read: the tree over all before it stands in
 /// its first line, and a checkpoint vouches for that.
-pub(crate) fn examine(storage: &dyn Storage, key: &PublicKey) -> Result<Found, OpenError> {
+pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<Found, OpenError> {
     let names = storage.names().map_err(OpenError::io(storage.place(), "", "list it"))?;
     let (checkpoints, torn_checkpoint) = read_checkpoints(storage, &names, key)?;
     let fulls = segment::numbers(&names);
@@ -79,7 +79,7 @@ pub(crate) fn examine(storage: &dyn Storage, key: &PublicKey) -> Result<Found, O
 fn read_checkpoints(
     storage: &dyn Storage,
     names: &[String],
-    key: &PublicKey,
+    key: Option<&PublicKey>,
 ) -> Result<(Checkpoints, bool), OpenError> {
     if !names.iter().any(|name| name == CHECKPOINTS) {
         return Ok((Checkpoints::default(), false));
@@ -89,7 +89,7 @@ fn read_checkpoints(
     read.map_err(OpenError::io(storage.place(), CHECKPOINTS, "read it"))?;
     let path = storage.place().join(CHECKPOINTS);
     let checkpoints =
-        Checkpoints::read(&bytes, Some(key)).map_err(|why| OpenError::Checkpoints { path, why })?;
+        Checkpoints::read(&bytes, key).map_err(|why| OpenError::Checkpoints { path, why })?;
     let torn = checkpoints.len < bytes.len() as u64;
     Ok((checkpoints, torn))
 }
@@ -305,5 +305,6 @@ const UNFINISHED: Broken = Broken::Head(BadHead::Shape { expected: "a whole reco
 /// Whether a crash may have left this of a first line: a part of it, or holes where it should be.
 fn may_be_torn(raw: &[u8]) -> bool {
     const START: &[u8] = b"{\"v\":";
-    raw.starts_with(START) || START.starts_with(raw) || raw.starts_with(&[0])
+    let part = !raw.is_empty() && START.starts_with(raw);
+    raw.starts_with(START) || part || raw.starts_with(&[0])
 }

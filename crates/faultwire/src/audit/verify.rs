@@ -84,7 +84,10 @@ pub enum Wrong {
     /// The records are not those that were signed.
     #[error("the first {0} records are not those that were signed")]
     Forked(u64),
-    /// Nothing vouches for the records that were taken away.
+    /// Nothing is signed, and a key was given to check signatures with.
+    #[error("nothing is signed with the key that was given")]
+    Unsigned,
+    /// A segment was closed without a signature.
     #[error("no checkpoint covers the {0} records before it")]
     Unsealed(u64),
     /// There are fewer records than were signed.
@@ -140,6 +143,9 @@ impl Walk<'_> {
         let Some(first) = first else { return Err(self.finding("", Wrong::Nothing)) };
         let key = self.key()?;
         let checkpoints = self.checkpoints(key.as_ref())?;
+        if self.expect.key.is_some() && checkpoints.all.is_empty() {
+            return Err(self.finding(CHECKPOINTS, Wrong::Unsigned));
+        }
         let mut check = Check::new(checkpoints);
         let mut number = if self.expect.archived { first } else { 1 };
         loop {
@@ -300,14 +306,15 @@ impl Check {
         if line.segment != number || !fits {
             return Err(Wrong::Segment);
         }
+        let before = claimed.next();
         if self.chain.is_none() {
-            self.first = claimed.next();
-            let vouched = self.first == 0 || self.checkpoints.root_at(self.first).is_some();
+            self.first = before;
             self.chain = Some(claimed);
-            if !vouched {
-                return Err(Wrong::Unsealed(self.first));
-            }
             self.compare()?;
+        }
+        // A segment is only closed with a signature.
+        if before > 0 && self.checkpoints.root_at(before).is_none() {
+            return Err(Wrong::Unsealed(before));
         }
         Ok(())
     }

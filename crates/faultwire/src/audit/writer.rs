@@ -40,8 +40,9 @@ impl Writer {
     pub fn open(storage: &Arc<dyn Storage>, options: &Arc<Options>) -> Result<Self, OpenError> {
         let opening = Opening { storage: &**storage, options };
         let log = new_log_id().map_err(OpenError::io(storage.place(), "", "get randomness"))?;
-        let key = opening.key(&log)?;
-        let found = examine(&**storage, key.public())?;
+        let key = opening.key()?;
+        let found = examine(&**storage, key.as_ref().map(|key| key.public()))?;
+        let key = key.map_or_else(|| opening.new_key(&found, &log), Ok)?;
         opening.publish(&key)?;
         let torn = opening.set_aside(&found)?;
         let Files { live, checkpoints } = opening.files(&found)?;
@@ -197,16 +198,24 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// The key that was given, the one beside the log, or a new one.
-    fn key(&self, log: &str) -> Result<Arc<Key>, OpenError> {
+    /// The key that was given, or the one beside the log.
+    fn key(&self) -> Result<Option<Arc<Key>>, OpenError> {
         if let Some(key) = &self.options.key {
-            return Ok(Arc::clone(key));
+            return Ok(Some(Arc::clone(key)));
         }
-        if let Some(line) = self.text(KEY)? {
-            let path = self.storage.place().join(KEY);
-            return Key::parse(&line).map(Arc::new).map_err(|why| OpenError::Key { path, why });
+        let Some(line) = self.text(KEY)? else { return Ok(None) };
+        let path = self.storage.place().join(KEY);
+        let key = Key::parse(&line).map_err(|why| OpenError::Key { path, why })?;
+        Ok(Some(Arc::new(key)))
+    }
+
+    /// A key for a log that has none, and that nobody has signed.
+    fn new_key(&self, found: &Found, log: &str) -> Result<Arc<Key>, OpenError> {
+        if found.checkpoints.last().is_some() {
+            return Err(OpenError::NoKey(self.storage.place().join(KEY)));
         }
-        let key = Key::generate(&origin(log)).map_err(self.io(KEY, "make a key"))?;
+        let name = found.chain.as_ref().map_or(log, Chain::log);
+        let key = Key::generate(&origin(name)).map_err(self.io(KEY, "make a key"))?;
         self.put(KEY, &key.to_line(), Access::Owner)?;
         Ok(Arc::new(key))
     }
