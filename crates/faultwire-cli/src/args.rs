@@ -1,5 +1,7 @@
 //! What can be typed, and the help that teaches it.
 
+pub mod audit;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,6 +40,9 @@ pub enum Command {
     /// Work with alerts
     #[command(subcommand)]
     Alerts(AlertsCommand),
+    /// Read, check and write the audit log
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Run the HTTP gateway (not in this version yet)
     Serve,
     /// Print a completion script for your shell
@@ -59,9 +64,10 @@ impl Command {
             Self::Classify(args) => Some(&args.contract.contract),
             Self::Retry(args) => Some(&args.contract.contract),
             Self::Alerts(AlertsCommand::Replay { contract, .. }) => Some(&contract.contract),
+            Self::Audit(audit::AuditCommand::Append(args)) => Some(&args.contract.contract),
             Self::Explain(args) => args.contract.as_deref(),
             Self::Redact(args) => args.contract.as_deref(),
-            Self::Contract(_) | Self::Serve | Self::Completions { .. } => None,
+            Self::Contract(_) | Self::Audit(_) | Self::Serve | Self::Completions { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod alerts;
+pub mod audit;
 pub mod classify;
 pub mod completions;
 pub mod contract;

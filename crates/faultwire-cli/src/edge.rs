@@ -1,7 +1,7 @@
 //! The edge: the clock, the environment, randomness, files and streams. Nothing else touches them.
 
 use std::io::{self, BufRead, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::{Contract, Stamp};
@@ -14,12 +14,28 @@ const LARGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// What only this machine knows at this moment.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads clock and environment")]
 pub fn stamp(contract: &Contract) -> Stamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Stamp {
-        now_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        now_ms: now_ms(),
         random: random(),
         show_stack: contract.shows_stack(|variable| std::env::var(variable).ok()),
     }
+}
+
+/// Milliseconds since the epoch.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Where the audit log is when nobody says otherwise: with the user's other state.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+pub fn audit_dir() -> PathBuf {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .unwrap_or_default();
+    state.join("faultwire/audit")
 }
 
 /// A uniform random number. A machine without randomness gets no jitter, which does no harm.

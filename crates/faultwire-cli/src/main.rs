@@ -5,6 +5,7 @@ mod chosen;
 mod command;
 mod edge;
 mod problem;
+mod progress;
 mod style;
 
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ fn run(args: Args) -> Result<Done, Problem> {
         Command::Redact(args) => command::redact::run(&args),
         Command::Retry(args) => command::retry::run(&args),
         Command::Alerts(command) => command::alerts::run(&command),
+        Command::Audit(command) => command::audit::run(&command, json),
         Command::Serve => command::serve::run(),
         Command::Completions { shell } => command::completions::run(shell),
     }

@@ -2,8 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use faultwire_contract::{Condition, DEFAULT, Fault, Mistakes, Profile, Report, Surface, builtin};
+use faultwire::audit::{IndexError, OpenError};
+use faultwire_contract::{
+    Condition, Contract, DEFAULT, Fault, FaultError, Mistakes, Profile, Report, Surface, builtin,
+};
 
 use crate::style::{ERROR, HELP};
 use crate::{chosen, edge};
@@ -27,6 +31,12 @@ pub enum Problem {
     /// A file that cannot be read.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),
+    /// The audit log cannot be opened.
+    #[error("{0}")]
+    Audit(#[from] OpenError),
+    /// The audit log cannot be searched.
+    #[error("{0}")]
+    Index(#[from] IndexError),
     /// stdin cannot be read.
     #[error("stdin: {0}")]
     Input(#[source] io::Error),
@@ -57,20 +67,13 @@ impl Problem {
 
     /// As an envelope of the contract that the command speaks, or of the default one.
     pub fn envelope(&self, contract: Option<&str>) -> String {
-        let condition = match self {
-            Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
-            Self::Input(_) | Self::Output(_) => Condition::Internal,
-        };
         let named = contract.and_then(|name| chosen::contract(name).ok());
         let Some(contract) = named.or_else(|| builtin(DEFAULT)) else { return self.for_people() };
-        let help = self.help().map(|help| format!(" ({help})")).unwrap_or_default();
-        let report = Report {
-            condition: Some(condition),
-            message: Some(format!("{self}{help}")),
-            suggestion: self.help().map(str::to_owned),
-            ..Report::new(&contract.code_for(condition, None).id)
+        let fault = match self {
+            Self::Audit(error) => error.fault(&contract, &edge::stamp(&contract)),
+            _ => self.fault(&contract),
         };
-        match Fault::new(&contract, report, &edge::stamp(&contract)) {
+        match fault {
             Ok(fault) => {
                 let bytes = fault.envelope(Surface::Mcp, Profile::default());
                 format!("{}\n", String::from_utf8_lossy(&bytes))
@@ -79,10 +82,27 @@ impl Problem {
         }
     }
 
+    fn fault(&self, contract: &Arc<Contract>) -> Result<Fault, FaultError> {
+        let condition = match self {
+            Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
+            _ => Condition::Internal,
+        };
+        let help = self.help().map(|help| format!(" ({help})")).unwrap_or_default();
+        let report = Report {
+            condition: Some(condition),
+            message: Some(format!("{self}{help}")),
+            suggestion: self.help().map(str::to_owned),
+            ..Report::new(&contract.code_for(condition, None).id)
+        };
+        Fault::new(contract, report, &edge::stamp(contract))
+    }
+
     fn help(&self) -> Option<&str> {
         match self {
             Self::Bad { help, .. } => Some(help),
             Self::File(..) => Some("name a file that can be read, or a built-in contract"),
+            Self::Audit(error) => Some(error.help()),
+            Self::Index(_) => Some("name the directory of an audit log; its index may be deleted"),
             Self::Contract(_) | Self::Input(_) | Self::Output(_) => None,
         }
     }

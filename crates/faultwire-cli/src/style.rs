@@ -37,3 +37,13 @@ pub fn table(rows: &[Vec<String>]) -> String {
     }
     out
 }
+
+/// Text that came from outside, safe for a terminal: what would steer it is shown instead.
+pub fn plain(text: &str) -> String {
+    let unsafe_for_terminals = |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
+    let shown = |c: char| match c {
+        c if unsafe_for_terminals(c) => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{command, faultwire, run};
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 19] = [
     &["contract", "list"],
     &["contract", "show"],
     &["contract", "lint"],
@@ -17,6 +17,12 @@ const COMMANDS: [&[&str]; 13] = [
     &["redact"],
     &["retry"],
     &["alerts", "replay"],
+    &["audit", "verify"],
+    &["audit", "tail"],
+    &["audit", "query"],
+    &["audit", "show"],
+    &["audit", "export"],
+    &["audit", "append"],
     &["completions"],
 ];
 

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod alerts;
+mod audit;
+mod audit_crash;
 mod classify;
 mod contract;
 mod help;

@@ -1,7 +1,10 @@
 //! Running the binary.
 
+use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
@@ -21,6 +24,7 @@ pub fn command(args: &[&str]) -> Command {
     command
         .args(args)
         .env_remove("FAULTWIRE_CONTRACT")
+        .env_remove("FAULTWIRE_AUDIT")
         .env_remove("DEBUG_STACK")
         .env("NO_COLOR", "1");
     command
@@ -73,3 +77,35 @@ pub const BUILTINS: [&str; 5] = ["kaiza", "tuitbot", "workrail", "context-resolv
 /// The sixth contract's file.
 pub const HARBOUR: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../faultwire-contract/tests/data/harbour.toml");
+
+/// A directory of its own, gone when the test is.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("faultwire-cli-{}-{n}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn text(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    pub fn join(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -48,6 +48,14 @@ pub enum Broken {
     },
 }
 
+impl Broken {
+    /// Whether it is only that the record is of another version.
+    #[must_use]
+    pub fn is_version(&self) -> bool {
+        matches!(self, Self::Head(BadHead::Version(_)))
+    }
+}
+
 impl Chain {
     /// A log without a line.
     #[must_use]

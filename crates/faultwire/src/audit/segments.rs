@@ -16,7 +16,7 @@ pub struct Segment {
     pub number: u64,
     /// Its file.
     pub name: String,
-    /// From its first byte on.
+    /// From the place on that was asked for.
     pub file: Box<dyn Read>,
 }
 
@@ -52,15 +52,20 @@ pub fn first(storage: &dyn Storage) -> io::Result<Option<u64>> {
     }
 }
 
-/// Opens the segment with this number. A segment that is closed meanwhile changes its name, so
-/// it is looked for again.
+/// Opens the segment with this number.
 pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
+    open_at(storage, number, 0)
+}
+
+/// Opens the segment with this number at a place in it. A segment that is closed meanwhile
+/// changes its name, so it is looked for again.
+pub fn open_at(storage: &dyn Storage, number: u64, offset: u64) -> io::Result<Option<Segment>> {
     for _ in 0..8 {
         let full = segment::full(number);
-        if let Some(file) = present(storage.read(&full))? {
+        if let Some(file) = present(storage.read_from(&full, offset))? {
             return Ok(Some(Segment { number, name: full, file }));
         }
-        let Some(file) = present(storage.read(LIVE))? else { continue };
+        let Some(file) = present(storage.read_from(LIVE, offset))? else { continue };
         match live_number(storage)? {
             // A first line that cannot be read is for the caller to judge.
             None => return Ok(Some(Segment { number, name: LIVE.to_owned(), file })),
@@ -74,7 +79,7 @@ pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
     Ok(None)
 }
 
-fn live_number(storage: &dyn Storage) -> io::Result<Option<u64>> {
+pub(crate) fn live_number(storage: &dyn Storage) -> io::Result<Option<u64>> {
     let Some(file) = present(storage.read(LIVE))? else { return Ok(None) };
     let mut lines = Lines::new(file);
     let first = lines.next_line()?;

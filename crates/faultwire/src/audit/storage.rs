@@ -1,7 +1,7 @@
 //! What the log asks of a disk. [`Disk`] is the real one; a test may bring one that fails.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +18,11 @@ pub trait Storage: Send + Sync + 'static {
     /// The names of the files.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Reads a file from its beginning.
-    fn read(&self, name: &str) -> io::Result<Box<dyn Read>>;
+    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
+        self.read_from(name, 0)
+    }
+    /// Reads a file from this place on.
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>>;
     /// Opens a file to write at its end, and makes it if it is not there.
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
     /// Gives a file another name.
@@ -80,7 +84,7 @@ impl Storage for Disk {
             return Ok(());
         }
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|p| !p.exists()).collect();
-        fs::create_dir_all(&self.dir)?;
+        create_private(&self.dir)?;
         // A directory lasts once its name is on disk in the one above.
         missing.iter().try_for_each(|made| sync_directory(parent(made)))
     }
@@ -110,8 +114,10 @@ impl Storage for Disk {
         entries.filter_map(|e| name(e).transpose()).collect()
     }
 
-    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(self.dir.join(name))?))
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>> {
+        let mut file = File::open(self.dir.join(name))?;
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(Box::new(file))
     }
 
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>> {
@@ -196,6 +202,18 @@ fn parent(path: &Path) -> &Path {
 #[cfg(unix)]
 fn sync_directory(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+/// A log tells more than its clients hear, so a new directory is for its owner alone.
+#[cfg(unix)]
+fn create_private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+#[cfg(not(unix))]
+fn create_private(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)
 }
 
 #[cfg(unix)]

@@ -241,12 +241,12 @@ fn a_file_that_is_replaced_is_a_failure() {
 
 #[test]
 fn a_writer_that_panics_leaves_nobody_waiting() {
-    let sim = Sim::new(None);
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     fn clock() -> i64 {
         assert!(CALLS.fetch_add(1, Ordering::SeqCst) != 6, "the clock breaks");
         1_768_836_730_123
     }
+    let sim = Sim::new(None);
     let log = Log::open_on(Arc::new(sim.clone()), Options { clock, ..quiet() }).unwrap();
     let outcomes: Vec<_> = (0..9).map(|i| log.append(entry(&format!("inc_{i}"))).is_ok()).collect();
     assert!(outcomes.contains(&true) && !outcomes[8], "{outcomes:?}");

@@ -1,5 +1,7 @@
 //! The audit log, from outside.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
 mod appending;
 mod crash;
 mod format;

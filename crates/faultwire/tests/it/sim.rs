@@ -243,10 +243,12 @@ impl Storage for Sim {
         Ok(self.0.lock().unwrap().names.keys().cloned().collect())
     }
 
-    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>> {
         let world = self.0.lock().unwrap();
         let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(Cursor::new(world.files[file].now.clone())))
+        let mut bytes = Cursor::new(world.files[file].now.clone());
+        bytes.set_position(offset);
+        Ok(Box::new(bytes))
     }
 
     fn append(&self, name: &str, _: Access) -> io::Result<Box<dyn Tail>> {
@@ -320,7 +322,9 @@ impl Tail for SimTail {
         let file = &mut world.files[self.file];
         let changes = std::mem::take(&mut file.changes);
         if turn.happens() {
-            changes.iter().for_each(|change| change.apply(&mut file.durable));
+            for change in changes {
+                change.apply(&mut file.durable);
+            }
         }
         drop(world);
         self.sim.done(&turn)

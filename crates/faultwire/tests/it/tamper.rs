@@ -182,7 +182,7 @@ fn what_a_forger_does_is_found() {
         let without = [&lines[..i], &lines[i + 1..]].concat();
         assert!(!forger.passes(&without), "record {i} deleted");
         assert!(!forger.passes(&rehashed_or(&without)), "record {i} deleted, rehashed");
-        assert!(!forger.passes(&lines[..i].to_vec()), "cut at record {i}");
+        assert!(!forger.passes(&lines[..i]), "cut at record {i}");
         let twice = [&lines[..=i], &lines[i..]].concat();
         assert!(!forger.passes(&twice), "record {i} doubled");
         // A copy of the last one comes after all that was signed, where anybody can add.
@@ -246,7 +246,7 @@ fn checkpoints_out_of_order_are_found() {
         text.split_inclusive("\n\n").collect::<Vec<_>>().chunks(2).map(<[_]>::concat).collect();
     assert!(notes.len() >= 3, "{text}");
     for (i, note) in notes.iter().enumerate() {
-        let twice = [&notes[..=i], &[note.clone()], &notes[i + 1..]].concat().concat();
+        let twice = [&notes[..=i], std::slice::from_ref(note), &notes[i + 1..]].concat().concat();
         forger.dir.write(CHECKPOINTS, twice.as_bytes());
         assert!(!forger.passes(&forger.lines), "checkpoint {i} doubled");
     }

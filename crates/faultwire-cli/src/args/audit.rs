@@ -1,0 +1,208 @@
+//! What can be typed after `faultwire audit`.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+
+use super::Contract;
+use crate::edge;
+
+#[derive(Subcommand)]
+pub enum AuditCommand {
+    /// Check every record and signature; exit code 1 names the first bad line
+    Verify(VerifyArgs),
+    /// Show the newest records, and new ones as they come
+    Tail(TailArgs),
+    /// Find failures by time, code, client, tool, origin or incident
+    Query(QueryArgs),
+    /// Tell the whole story of one failure
+    Show(ShowArgs),
+    /// Print failures in the words of OCSF or ECS, one JSON a line
+    Export(ExportArgs),
+    /// Record faults (JSON on stdin, one a line) and print what to answer once they are on disk
+    Append(AppendArgs),
+}
+
+/// Which log.
+#[derive(clap::Args)]
+pub struct Place {
+    /// The log's directory
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The log's directory, where no other is named [default: ~/.local/state/faultwire/audit]
+    #[arg(long, value_name = "DIR", env = "FAULTWIRE_AUDIT")]
+    audit: Option<PathBuf>,
+}
+
+impl Place {
+    /// The directory that was named, or the usual one.
+    pub fn dir(&self) -> PathBuf {
+        let named = self.dir.as_ref().or(self.audit.as_ref());
+        named.cloned().unwrap_or_else(edge::audit_dir)
+    }
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-verify.txt"))]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub place: Place,
+    /// The public key that must have signed: a file, or the key itself
+    #[arg(long, value_name = "FILE_OR_KEY")]
+    pub key: Option<String>,
+    /// Older segments may have been moved away
+    #[arg(long)]
+    pub archived: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-tail.txt"))]
+pub struct TailArgs {
+    #[command(flatten)]
+    pub place: Place,
+    /// How many
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    pub lines: usize,
+    /// Go on with new ones as they come
+    #[arg(long, short)]
+    pub follow: bool,
+}
+
+/// What is looked for.
+#[derive(clap::Args)]
+pub struct Wanted {
+    /// From this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Moment>,
+    /// Before this moment
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Moment>,
+    /// The code; * stands for anything
+    #[arg(long)]
+    pub code: Option<String>,
+    /// Who called; * stands for anything
+    #[arg(long)]
+    pub client: Option<String>,
+    /// The tool; * stands for anything
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// Whose failure it was
+    #[arg(long, value_parser = ["client", "gateway", "upstream", "policy"])]
+    pub origin: Option<String>,
+    /// How far the call got
+    #[arg(long, value_parser = ["not_sent", "maybe_executed", "executed"])]
+    pub outcome: Option<String>,
+    /// The incident; * stands for anything
+    #[arg(long)]
+    pub incident: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-query.txt"))]
+pub struct QueryArgs {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// At most this many, the newest; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u64,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-show.txt"))]
+pub struct ShowArgs {
+    /// The incident, as the envelope shows it, or the number of a record
+    pub incident: String,
+    #[command(flatten)]
+    pub place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Open Cybersecurity Schema Framework, API Activity
+    Ocsf,
+    /// Elastic Common Schema
+    Ecs,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-export.txt"))]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub place: Place,
+    /// Whose words
+    #[arg(long, value_enum, default_value_t = Format::Ocsf)]
+    pub format: Format,
+    /// From this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Moment>,
+    /// Before this moment
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Moment>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/audit-append.txt"))]
+pub struct AppendArgs {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub contract: Contract,
+    /// The file with the signing key; without it, a key is made beside the log
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Close a segment at this size
+    #[arg(long, value_name = "BYTES", default_value_t = 16 * 1024 * 1024)]
+    pub segment_bytes: u64,
+    /// Sign a checkpoint after this many records
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
+    /// Answer even what cannot be recorded, and record how much that was when it can be again
+    #[arg(long)]
+    pub fail_open: bool,
+}
+
+/// A moment as it was typed.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment {
+    /// Milliseconds since the epoch.
+    At(i64),
+    /// Milliseconds ago.
+    Ago(i64),
+}
+
+impl Moment {
+    /// Milliseconds since the epoch.
+    pub fn ms(self) -> i64 {
+        match self {
+            Self::At(ms) => ms,
+            Self::Ago(ms) => edge::now_ms().saturating_sub(ms),
+        }
+    }
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+        return Ok(Moment::At(moment.as_millisecond()));
+    }
+    let midnight = format!("{text}T00:00:00Z");
+    if let Ok(moment) = midnight.parse::<jiff::Timestamp>() {
+        return Ok(Moment::At(moment.as_millisecond()));
+    }
+    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
+    let factor = match unit {
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => 0,
+    };
+    let ms = number.parse::<u32>().ok().filter(|_| factor > 0).map(|n| i64::from(n) * factor);
+    ms.map(Moment::Ago).ok_or_else(|| {
+        "write a date as 2026-01-19, a moment as 2026-01-19T15:32:10Z, or an age as 15m".to_owned()
+    })
+}

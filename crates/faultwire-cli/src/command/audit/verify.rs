@@ -1,0 +1,224 @@
+//! `audit verify`: does the log hold?
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use faultwire::audit::{
+    Disk, Expect, Finding, Lines, PublicKey, Verified, Wrong, legacy, segment, verify,
+};
+use serde_json::json;
+
+use crate::Done;
+use crate::args::audit::VerifyArgs;
+use crate::problem::Problem;
+use crate::style::{DIM, ERROR, GOOD, HELP, paint};
+use crate::{edge, progress};
+
+pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
+    let named = args.place.dir();
+    let key = args.key.as_deref().map(public_key).transpose()?;
+    if let Some(file) = legacy_file(&named)? {
+        if key.is_some() {
+            let help = "leave --key away: that format has no signatures";
+            return Err(Problem::bad(
+                &file.display().to_string(),
+                "a log of the older format",
+                help,
+            ));
+        }
+        return run_legacy(&file, json);
+    }
+    let dir = if named.is_file() {
+        named.parent().map(Path::to_owned).unwrap_or_default()
+    } else {
+        named
+    };
+    let given = key.is_some();
+    super::expect_log(&dir)?;
+    let expect = Expect { key, archived: args.archived };
+    let bar = progress::over_bytes(super::size(&dir), "verifying");
+    let verified = verify(&Disk::new(&dir), &expect, &mut |read| bar.inc(read));
+    bar.finish_and_clear();
+    match verified {
+        Ok(verified) => good(&dir, &verified, given, json),
+        Err(finding) => bad(&finding, json),
+    }
+}
+
+/// A key in a file, or as it is.
+fn public_key(text: &str) -> Result<PublicKey, Problem> {
+    if let Ok(key) = PublicKey::parse(text) {
+        return Ok(key);
+    }
+    let line = edge::file(Path::new(text)).map_err(|_| {
+        let help = "name the file with the public key (audit-log.pub), or give the key itself";
+        Problem::bad(text, "neither a key nor a file that can be read", help)
+    })?;
+    PublicKey::parse(&line).map_err(|e| {
+        let help = "the public key is the one line of audit-log.pub; never hand out audit-log.key";
+        Problem::bad(text, e.to_string(), help)
+    })
+}
+
+/// The file of the older format that was named, or that the directory holds.
+fn legacy_file(named: &Path) -> Result<Option<PathBuf>, Problem> {
+    let file = if named.is_dir() { named.join(segment::LIVE) } else { named.to_owned() };
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let opened = File::open(&file).map_err(|e| Problem::File(file.clone(), e))?;
+    let mut lines = Lines::new(opened);
+    let first = lines.next_line().map_err(|e| Problem::File(file.clone(), e))?;
+    Ok(first.is_some_and(|line| legacy::is_legacy(line.raw)).then_some(file))
+}
+
+fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done, Problem> {
+    if json {
+        let page = json!({
+            "ok": true,
+            "format": 1,
+            "log": verified.log,
+            "records": verified.records,
+            "first": verified.first,
+            "segments": verified.segments,
+            "bytes": verified.bytes,
+            "checkpoints": verified.checkpoints,
+            "sealed": verified.sealed,
+            "key": verified.key,
+            "key_given": given,
+            "growing": verified.growing,
+        });
+        edge::print(format!("{page:#}\n").as_bytes())?;
+        return Ok(Done::Fine);
+    }
+    let mut text = format!(
+        "{}: {} records in {} hold, {} bytes\n",
+        paint(GOOD, &dir.display().to_string()),
+        verified.records - verified.first,
+        if verified.segments == 1 {
+            "one segment".to_owned()
+        } else {
+            format!("{} segments", verified.segments)
+        },
+        verified.bytes,
+    );
+    if verified.first > 0 {
+        text += &format!("  the {} records before them are archived\n", verified.first);
+    }
+    text += &signatures(verified, given);
+    if verified.growing {
+        text += "  the last line is being written at this moment\n";
+    }
+    edge::show(&text)?;
+    Ok(Done::Fine)
+}
+
+fn signatures(verified: &Verified, given: bool) -> String {
+    let (sealed, checkpoints) = (verified.sealed, verified.checkpoints);
+    let plural = if checkpoints == 1 { " covers" } else { "s cover" };
+    let covered = format!("{checkpoints} checkpoint{plural} {sealed} of them");
+    let mut text = match &verified.key {
+        _ if checkpoints == 0 => "  nothing is signed yet\n".to_owned(),
+        Some(key) => {
+            let name: Vec<&str> = key.split('+').take(2).collect();
+            format!("  {covered}, signed by {}\n", name.join("+"))
+        }
+        None => format!("  {covered}; no key, so no signature was checked\n"),
+    };
+    let after = verified.records - sealed;
+    if after > 0 && checkpoints > 0 {
+        text += &format!("  {after} came after the last checkpoint: chained, not signed yet\n");
+    }
+    if !given && verified.key.is_some() && checkpoints > 0 {
+        let note = "the key came from the log's own directory; with a copy of it from elsewhere, --key also finds forgeries";
+        text += &paint(DIM, &format!("  {note}\n"));
+    }
+    text
+}
+
+fn bad(finding: &Finding, json: bool) -> Result<Done, Problem> {
+    let help = help(&finding.why);
+    if json {
+        let page = json!({
+            "ok": false,
+            "file": finding.path,
+            "line": finding.line,
+            "why": finding.why.to_string(),
+            "good": finding.good,
+            "help": help,
+        });
+        edge::print(format!("{page:#}\n").as_bytes())?;
+        return Ok(Done::Findings);
+    }
+    let mut text = format!("{}: {finding}\n", paint(ERROR, "bad"));
+    if finding.good > 0 {
+        text += &format!("  the {} records before it hold\n", finding.good);
+    }
+    text += &format!("  {}: {help}\n", paint(HELP, "help"));
+    edge::show(&text)?;
+    Ok(Done::Findings)
+}
+
+fn help(why: &Wrong) -> &'static str {
+    match why {
+        Wrong::Unfinished | Wrong::UnfinishedCheckpoint => {
+            "start the program that writes the log once more: it repairs this by itself"
+        }
+        Wrong::Missing(_) => {
+            "bring the segment back; if it was archived on purpose, --archived checks the rest"
+        }
+        Wrong::Key(_) => "name the public key with --key",
+        Wrong::Io(_) => "make the file readable for this user",
+        Wrong::Unsigned => "name the key of this log, or ask where its checkpoints went",
+        Wrong::Chain(broken) if broken.is_version() => {
+            "use the version that wrote it, or a newer one"
+        }
+        _ => {
+            "the log was changed after it was written, or the disk is failing: keep it as it is, and compare with a backup"
+        }
+    }
+}
+
+fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
+    let opened = File::open(file).map_err(|e| Problem::File(file.to_owned(), e))?;
+    let total = opened.metadata().map_or(0, |m| m.len());
+    let bar = progress::over_bytes(total, "verifying");
+    let verified = legacy::verify(BufReader::new(opened), &mut |read| bar.inc(read));
+    bar.finish_and_clear();
+    let name = file.display().to_string();
+    match verified {
+        Ok(verified) if json => {
+            let page = json!({ "ok": true, "format": "legacy", "records": verified.records, "bytes": verified.bytes });
+            edge::print(format!("{page:#}\n").as_bytes())?;
+            Ok(Done::Fine)
+        }
+        Ok(verified) => {
+            let note =
+                "the older format is chained, but not signed: lines cut off its end leave no trace";
+            edge::show(&format!(
+                "{}: {} records of the older format hold\n{}",
+                paint(GOOD, &name),
+                verified.records,
+                paint(DIM, &format!("  {note}\n")),
+            ))?;
+            Ok(Done::Fine)
+        }
+        Err(finding) if json => {
+            let (line, why) = (finding.line, finding.why.to_string());
+            let page = json!({ "ok": false, "format": "legacy", "file": file, "line": line, "why": why, "good": line - 1 });
+            edge::print(format!("{page:#}\n").as_bytes())?;
+            Ok(Done::Findings)
+        }
+        Err(finding) => {
+            let good = finding.line - 1;
+            edge::show(&format!(
+                "{}: {name}:{}: {}\n  the {good} records before it hold\n",
+                paint(ERROR, "bad"),
+                finding.line,
+                finding.why
+            ))?;
+            Ok(Done::Findings)
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! `faultwire audit`, as it is used.
