@@ -161,6 +161,9 @@ pub struct AppendArgs {
     /// Sign a checkpoint after this many records
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: u64,
+    /// How many records may be on their way to disk; 1 reads the next fault after each answer
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
+    pub in_flight: u16,
     /// Answer even what cannot be recorded, and record how much that was when it can be again
     #[arg(long)]
     pub fail_open: bool,

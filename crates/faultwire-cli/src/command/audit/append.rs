@@ -1,11 +1,12 @@
 //! `audit append`: the log for other languages. A fault in, and what to answer out, once it is on
 //! disk.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use faultwire::audit::{Call, Digest, Entry, Key, Log, Options, Ticket};
+use faultwire::audit::{AuditFailed, Call, Digest, Entry, Key, Log, Options, Receipt, Ticket};
 use faultwire_contract::{Contract, Fault, Profile, Report, Surface};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,29 +21,53 @@ use crate::{chosen, edge};
 /// A line with a fault is never longer.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
-/// So many records may be on their way to disk.
-const IN_FLIGHT: usize = 1024;
-
 pub fn run(args: &AppendArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
     let log = Log::open(args.place.dir(), options(args)?)?;
-    let (sender, receiver) = sync_channel(IN_FLIGHT);
-    let (read, printed) = thread::scope(|scope| {
-        let printer = scope.spawn(|| print_answers(&contract, receiver));
+    let recorded = match args.in_flight {
+        1 => one_by_one(&contract, &log),
+        many => together(&contract, &log, many.into()),
+    };
+    let closed = log.close();
+    Ok(if recorded? && closed.is_ok() { Done::Fine } else { Done::Findings })
+}
+
+/// Each answer is printed before the next fault is read. Tells whether all are recorded.
+fn one_by_one(contract: &Arc<Contract>, log: &Log) -> Result<bool, Problem> {
+    let mut all_recorded = true;
+    edge::lines(LONGEST_LINE, |number, line| {
+        let Some(given) = Given::read(number, line)? else { return Ok(()) };
+        let prepared = given.prepare(number, contract, log)?;
+        let receipt = log.append(prepared.entry);
+        all_recorded &= print_answer(prepared.answer, receipt, contract)?;
+        Ok(())
+    })?;
+    Ok(all_recorded)
+}
+
+/// Faults are read while others are on their way to disk. Tells whether all are recorded.
+fn together(contract: &Arc<Contract>, log: &Log, in_flight: usize) -> Result<bool, Problem> {
+    let (sender, receiver) = sync_channel::<(Answer, Ticket)>(in_flight);
+    thread::scope(|scope| {
+        let printer = scope.spawn(move || {
+            let mut all_recorded = true;
+            for (answer, ticket) in receiver {
+                all_recorded &= print_answer(answer, ticket.wait(), contract)?;
+            }
+            Ok(all_recorded)
+        });
         let read = edge::lines(LONGEST_LINE, |number, line| {
             let Some(given) = Given::read(number, line)? else { return Ok(()) };
-            let answer = given.submit(number, &contract, &log)?;
+            let prepared = given.prepare(number, contract, log)?;
+            let ticket = log.submit(prepared.entry);
             // Nobody takes the answers any more: the printer knows why.
-            sender.send(answer).map_err(|_| Problem::Output(std::io::ErrorKind::BrokenPipe.into()))
+            let sent = sender.send((prepared.answer, ticket));
+            sent.map_err(|_| Problem::Output(io::ErrorKind::BrokenPipe.into()))
         });
         drop(sender);
-        let printed = printer.join();
-        (read, printed)
-    });
-    let closed = log.close();
-    let all_recorded = printed.unwrap_or_else(|_| Ok(false))?;
-    read?;
-    Ok(if all_recorded && closed.is_ok() { Done::Fine } else { Done::Findings })
+        let printed = printer.join().unwrap_or(Ok(false));
+        printed.and_then(|all_recorded| read.map(|()| all_recorded))
+    })
 }
 
 fn options(args: &AppendArgs) -> Result<Options, Problem> {
@@ -112,12 +137,12 @@ impl Given {
         Ok(Some(Self { fault, call: wrapped.call }))
     }
 
-    fn submit(
+    fn prepare(
         self,
         number: usize,
         contract: &Arc<Contract>,
         log: &Log,
-    ) -> Result<Pending, Problem> {
+    ) -> Result<Prepared, Problem> {
         let fault = Fault::new(contract, self.fault, &edge::stamp(contract)).map_err(|e| {
             let help = format!("`faultwire contract show {}` lists its codes", contract.name);
             Problem::bad(&format!("stdin, line {number}"), e.to_string(), help)
@@ -132,36 +157,40 @@ impl Given {
             attempt: self.call.attempt,
             envelope: Some(Digest::of(&envelope)),
         };
-        let ticket = log.submit(Entry::fault(&fault, &call));
-        Ok(Pending { fault, envelope, ticket })
+        let entry = Entry::fault(&fault, &call);
+        Ok(Prepared { entry, answer: Answer { fault, envelope } })
     }
 }
 
-/// A fault on its way to disk.
-struct Pending {
+/// A fault that is ready to be recorded, and what to answer when it is.
+struct Prepared {
+    entry: Entry,
+    answer: Answer,
+}
+
+struct Answer {
     fault: Fault,
     envelope: Vec<u8>,
-    ticket: Ticket,
 }
 
-/// Prints each answer once its record is on disk. Tells whether all of them are.
-fn print_answers(contract: &Contract, answers: Receiver<Pending>) -> Result<bool, Problem> {
-    let mut all_recorded = true;
-    for pending in answers {
-        let (seq, fault, envelope) = match pending.ticket.wait() {
-            Ok(receipt) => (receipt.seq, pending.fault, pending.envelope),
-            Err(failed) => {
-                let instead = failed.instead_of(&pending.fault, &edge::stamp(contract));
-                let fault = instead.unwrap_or(pending.fault);
-                let envelope = fault.envelope(Surface::Mcp, Profile::default());
-                (None, fault, envelope)
-            }
-        };
-        all_recorded &= seq.is_some();
-        let envelope: Value = serde_json::from_slice(&envelope).unwrap_or(Value::Null);
-        let incident = fault.public().incident.as_deref();
-        let answer = json!({ "seq": seq, "incident": incident, "envelope": envelope });
-        edge::print(format!("{answer}\n").as_bytes())?;
-    }
-    Ok(all_recorded)
+/// Prints an answer once its record is on disk. Tells whether it is.
+fn print_answer(
+    answer: Answer,
+    receipt: Result<Receipt, AuditFailed>,
+    contract: &Contract,
+) -> Result<bool, Problem> {
+    let Answer { fault, envelope } = answer;
+    let (seq, envelope) = match receipt {
+        Ok(receipt) => (receipt.seq, envelope),
+        Err(failed) => {
+            let instead =
+                failed.instead_of(&fault, &edge::stamp(contract)).unwrap_or(fault.clone());
+            (None, instead.envelope(Surface::Mcp, Profile::default()))
+        }
+    };
+    let envelope: Value = serde_json::from_slice(&envelope).unwrap_or(Value::Null);
+    let incident = fault.public().incident.as_deref();
+    let answer = json!({ "seq": seq, "incident": incident, "envelope": envelope });
+    edge::print(format!("{answer}\n").as_bytes())?;
+    Ok(seq.is_some())
 }
