@@ -207,7 +207,10 @@ impl Pass<'_> {
     }
 
     /// The segment's first line, and the chain as it stands after it.
-    fn first_line(&self, lines: &mut Lines<Box<dyn Read>>) -> Result<Option<End>, OpenError> {
+    fn first_line(
+        &self,
+        lines: &mut Lines<Box<dyn Read + Send>>,
+    ) -> Result<Option<End>, OpenError> {
         let Some(line) = lines.next_line().map_err(self.io())? else { return Ok(None) };
         let damaged = |why| OpenError::Damaged { path: self.path(), line: 1, why };
         let (head, body) = match (line.shape, Head::read(line.raw)) {
@@ -250,7 +253,7 @@ impl Pass<'_> {
         &self,
         bad: &Bad,
         head: Option<u64>,
-        lines: &mut Lines<Box<dyn Read>>,
+        lines: &mut Lines<Box<dyn Read + Send>>,
     ) -> Result<Run, OpenError> {
         let mut synced = head.unwrap_or(0).max(self.sealed.sealed());
         while let Some(line) = lines.next_line().map_err(self.io())? {

@@ -17,7 +17,7 @@ pub struct Segment {
     /// Its file.
     pub name: String,
     /// From the place on that was asked for.
-    pub file: Box<dyn Read>,
+    pub file: Box<dyn Read + Send>,
 }
 
 impl Segment {

@@ -18,11 +18,11 @@ pub trait Storage: Send + Sync + 'static {
     /// The names of the files.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Reads a file from its beginning.
-    fn read(&self, name: &str) -> io::Result<Box<dyn Read>> {
+    fn read(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
         self.read_from(name, 0)
     }
     /// Reads a file from this place on.
-    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>>;
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>>;
     /// Opens a file to write at its end, and makes it if it is not there.
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
     /// Gives a file another name.
@@ -114,7 +114,7 @@ impl Storage for Disk {
         entries.filter_map(|e| name(e).transpose()).collect()
     }
 
-    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>> {
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
         let mut file = File::open(self.dir.join(name))?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Box::new(file))

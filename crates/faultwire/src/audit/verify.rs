@@ -167,14 +167,38 @@ impl Walk<'_> {
         Ok(Verified { key: key.map(|key| key.to_string()), ..verified })
     }
 
+    /// Checks a segment. Whether its lines are JSON is looked at by another thread meanwhile.
     fn segment(
         &mut self,
         check: &mut Check,
         number: u64,
         name: &str,
-        file: Box<dyn Read>,
+        file: Box<dyn Read + Send>,
     ) -> Result<(), Finding> {
+        let again = self.storage.read(name).map_err(|e| self.finding(name, e.into()))?;
         check.begin(number);
+        let before = check.records();
+        let (chained, json) = std::thread::scope(|scope| {
+            let json = scope.spawn(move || first_that_is_no_json(again));
+            let chained = self.chained(check, name, file);
+            (chained, json.join().unwrap_or(None))
+        });
+        let broken_at = chained.as_ref().err().and_then(|finding| finding.line);
+        match json {
+            Some((line, why)) if broken_at.is_none_or(|broken| line < broken) => {
+                let good = before + line - 1;
+                Err(Finding { line: Some(line), good, ..self.finding(name, Wrong::Json(why)) })
+            }
+            _ => chained,
+        }
+    }
+
+    fn chained(
+        &mut self,
+        check: &mut Check,
+        name: &str,
+        file: Box<dyn Read + Send>,
+    ) -> Result<(), Finding> {
         let mut lines = Lines::new(file);
         let mut told = 0;
         loop {
@@ -234,6 +258,19 @@ impl Walk<'_> {
     }
 }
 
+/// The number of the first whole line that is no JSON, and why.
+fn first_that_is_no_json(file: Box<dyn Read + Send>) -> Option<(u64, String)> {
+    let mut lines = Lines::new(file);
+    // What cannot be read is found by the other thread, too.
+    while let Ok(Some(line)) = lines.next_line() {
+        let json = serde_json::from_slice::<IgnoredAny>(line.raw);
+        if let (Shape::Whole, Err(why)) = (line.shape, json) {
+            return Some((line.number, why.to_string()));
+        }
+    }
+    None
+}
+
 const TELL_EVERY: u64 = 1024 * 1024;
 
 /// The state of a verification between two lines. A copy of it goes on from there by itself.
@@ -288,7 +325,6 @@ impl Check {
         }
         let Some(chain) = &mut self.chain else { return Err(Wrong::Segment) };
         chain.take(raw)?;
-        serde_json::from_slice::<IgnoredAny>(raw).map_err(|e| Wrong::Json(e.to_string()))?;
         self.bytes += raw.len() as u64 + 1;
         self.compare()
     }

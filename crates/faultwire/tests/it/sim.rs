@@ -243,7 +243,7 @@ impl Storage for Sim {
         Ok(self.0.lock().unwrap().names.keys().cloned().collect())
     }
 
-    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read>> {
+    fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
         let world = self.0.lock().unwrap();
         let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let mut bytes = Cursor::new(world.files[file].now.clone());

@@ -12,6 +12,9 @@ use crate::problem::Problem;
 use crate::style::{DIM, paint, table};
 use crate::{edge, progress};
 
+/// Nobody needs to know exactly how many more there are.
+const COUNT_TO: u64 = 100_000;
+
 pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
     let dir = args.place.dir();
     let index = open(&dir)?;
@@ -30,10 +33,13 @@ pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
         rows.extend(Summary::read(line).ok().as_ref().map(cells));
         Ok(())
     })?;
-    let (shown, all) = (rows.len() as u64 - 1, index.count(&filter)?);
+    let (shown, all) = (rows.len() as u64 - 1, index.count(&filter, COUNT_TO)?);
     let mut text = if shown > 0 { table(&rows) } else { String::new() };
     text += &match all {
         0 => "no failure fits\n".to_owned(),
+        COUNT_TO if shown < all => {
+            paint(DIM, &format!("the newest {shown} of {COUNT_TO} or more; --limit 0 shows all\n"))
+        }
         _ if shown < all => {
             paint(DIM, &format!("the newest {shown} of {all}; --limit 0 shows all\n"))
         }
