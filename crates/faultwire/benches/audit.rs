@@ -1,17 +1,21 @@
-//! Appends a second, against a bare group commit of the same bytes, in one run.
+//! Appends a second, against a bare group commit of the same bytes, in one run; and how long it
+//! takes to check and to search a million records.
 //!
 //! `cargo bench -p faultwire` runs it. `AUDIT_BENCH_DIR` names the disk to measure.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![allow(clippy::cast_precision_loss, reason = "sizes in MB")]
 
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use faultwire::audit::{Call, Entry, Log, Options};
+use faultwire::audit::{
+    Call, Disk, Entry, Expect, Filter, Index, IndexError, Log, Options, verify,
+};
 use faultwire::contract::{Condition, Fault, Report, Stamp, builtin};
 use serde_json::json;
 
@@ -35,9 +39,101 @@ fn main() {
         let (bare, ours) = (median(bare), median(ours));
         println!("| {writers} | {bare:.0} | {ours:.0} | {:.2} |", ours / bare);
     }
+    reading(&dir.join("large"), &fault);
     println!("\nmaking one record: {:.2} µs", making(&fault));
     println!("memory: {} MiB resident at its peak", peak_mib());
     std::fs::remove_dir_all(dir).expect("the scratch directory goes");
+}
+
+const RECORDS: usize = 1_000_000;
+
+/// Checking and searching a large log.
+fn reading(dir: &Path, fault: &Fault) {
+    let log = Log::open(dir, Options::default()).expect("a log");
+    let mut tickets = std::collections::VecDeque::new();
+    for i in 0..RECORDS {
+        let call = Call { client: Some(format!("client {}", i % 101)), ..call() };
+        tickets.push_back(log.submit(Entry::fault(fault, &call)));
+        if tickets.len() > 4096 {
+            for ticket in tickets.drain(..2048) {
+                ticket.wait().expect("a record");
+            }
+        }
+    }
+    for ticket in tickets {
+        ticket.wait().expect("a record");
+    }
+    log.close().expect("closed");
+    let bytes: u64 = segments(dir).map(|path| path.metadata().expect("a file").len()).sum();
+    let mb = |seconds: f64| bytes as f64 / 1e6 / seconds;
+    println!("\n{RECORDS} records, {} MB, from the page cache\n", bytes / 1_000_000);
+    println!("| | time | MB/s |\n|---|---|---|");
+    let hashed = median((0..ROUNDS).map(|_| seconds(|| hash_alone(dir))).collect());
+    println!("| hashing the bytes alone | {hashed:.2} s | {:.0} |", mb(hashed));
+    let check = || {
+        let verified = verify(&Disk::new(dir), &Expect::default(), &mut |_| {});
+        verified.expect("it holds");
+    };
+    let verified = median((0..ROUNDS).map(|_| seconds(check)).collect());
+    println!("| verify | {verified:.2} s | {:.0} |", mb(verified));
+    let built = seconds(|| drop(Index::open(dir, &mut |_| {}).expect("an index")));
+    println!("| build the index | {built:.2} s | {:.0} |", mb(built));
+    let questions = [
+        (
+            "one client, the newest 50",
+            Filter { client: Some("client 7".to_owned()), ..Filter::default() },
+        ),
+        ("a pattern that fits all", Filter { client: Some("cl*".to_owned()), ..Filter::default() }),
+        (
+            "a pattern that fits none",
+            Filter { incident: Some("inc_x*".to_owned()), ..Filter::default() },
+        ),
+        (
+            "the last hour, one origin",
+            Filter { since_ms: Some(0), origin: Some("client".to_owned()), ..Filter::default() },
+        ),
+    ];
+    for (name, filter) in questions {
+        let ask = || {
+            let index = Index::open(dir, &mut |_| {}).expect("an index");
+            let found = index.find::<IndexError>(&filter, Some(50), |line| {
+                black_box(line);
+                Ok(())
+            });
+            found.expect("an answer");
+            black_box(index.count(&filter, 100_000).expect("an answer"));
+        };
+        let asked = median((0..ROUNDS).map(|_| seconds(ask)).collect());
+        println!("| query: {name} | {asked:.3} s | |");
+    }
+}
+
+fn segments(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("the log").map(|e| e.expect("an entry").path());
+    entries.filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+}
+
+fn hash_alone(dir: &Path) {
+    use sha2::Digest;
+    let mut buffer = vec![0; 256 * 1024];
+    for path in segments(dir) {
+        let mut file = File::open(path).expect("a segment");
+        let mut hash = sha2::Sha256::new();
+        loop {
+            match file.read(&mut buffer).expect("it can be read") {
+                0 => break,
+                n => hash.update(&buffer[..n]),
+            }
+        }
+        black_box(hash.finalize());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn seconds(work: impl FnOnce()) -> f64 {
+    let begun = Instant::now();
+    work();
+    begun.elapsed().as_secs_f64()
 }
 
 /// Microseconds from a fault to the record's bytes.

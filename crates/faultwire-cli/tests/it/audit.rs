@@ -1,1 +1,473 @@
 //! `faultwire audit`, as it is used.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{BUILTINS, Dir, Ran, command, faultwire, run};
+
+/// A log with a few failures of different kinds.
+fn log() -> Dir {
+    let dir = Dir::new();
+    let faults = [
+        json!({"fault":{"code":"runtime.timeout","tool":"search","incident":"inc_1","message":"slow","trace":"4bf92f3577b34da6a3ce929d0e0e4736"},"call":{"request":1,"client":"desktop","elapsed_ms":60000}}),
+        json!({"fault":{"code":"governance.rate_limited","condition":"rate_limited","tool":"search","incident":"inc_2","retry_after_ms":2000},"call":{"request":"two","client":"laptop","arguments":{"q":"secret words"}}}),
+        json!({"fault":{"code":"auth.forbidden","condition":"forbidden","tool":"delete","incident":"inc_3","session":{"client":"desktop","role":"guest"}}}),
+        json!({"code":"runtime.timeout","tool":"fetch","incident":"inc_4","message":"GET /home/jane/x failed","details":{"a":[1,2]}}),
+    ];
+    let lines = faults.map(|fault| fault.to_string()).join("\n");
+    faultwire(&["audit", "append", dir.text()], lines).fine();
+    dir
+}
+
+fn query(dir: &Dir, args: &[&str]) -> Vec<String> {
+    let out = faultwire(&[&["audit", "query", dir.text(), "--json"], args].concat(), "").fine();
+    let incident = |line: &str| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        record["fault"]["incident"].as_str().unwrap().to_owned()
+    };
+    out.lines().map(incident).collect()
+}
+
+fn found(ran: Ran) -> String {
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    ran.out
+}
+
+#[test]
+fn append_answers_in_every_contract_once_it_is_recorded() {
+    for contract in BUILTINS {
+        let dir = Dir::new();
+        let codes = faultwire(&["contract", "show", contract, "--json"], "").json();
+        let code = codes["codes"][0]["id"].as_str().unwrap();
+        let out = faultwire(
+            &["audit", "append", "--audit", dir.text(), "-c", contract],
+            json!({ "code": code, "message": "password=hunter2" }).to_string(),
+        );
+        let answer = out.json();
+        assert_eq!(answer["seq"], 1);
+        assert!(answer["envelope"].to_string().contains(code), "{answer}");
+        let text = fs::read_to_string(dir.join("audit-log.jsonl")).unwrap();
+        assert!(!text.contains("hunter2") && text.contains(code), "{text}");
+    }
+}
+
+#[test]
+fn append_refuses_bad_lines_by_number_and_keeps_the_good_ones() {
+    for (bad, says) in [
+        ("{\"code\":\"no.such\"}", "line 2: owlclaw has no code \"no.such\""),
+        ("{\"code\":\"runtime.timeot\"}", "did you mean \"runtime.timeout\"?"),
+        ("not json", "line 2: expected"),
+        ("[]", "line 2: invalid type"),
+        ("{\"fault\":{\"code\":\"runtime.timeout\"},\"cal\":{}}", "line 2: unknown field `cal`"),
+        ("{\"code\":\"runtime.timeout\",\"colour\":1}", "line 2: unknown field `colour`"),
+        (
+            "{\"fault\":{\"code\":\"runtime.timeout\"},\"call\":{\"client\":7}}",
+            "line 2: invalid type",
+        ),
+    ] {
+        let dir = Dir::new();
+        let lines = format!("{{\"code\":\"runtime.timeout\"}}\n{bad}\n");
+        let ran = faultwire(&["audit", "append", dir.text()], lines);
+        assert_eq!(ran.code, 2, "{bad}");
+        assert!(ran.err.contains(says) && ran.err.contains("help: "), "{bad}: {}", ran.err);
+        assert!(ran.out.starts_with("{\"seq\":1,"), "{}", ran.out);
+        faultwire(&["audit", "verify", dir.text()], "").fine();
+    }
+}
+
+#[test]
+fn verify_tells_people_and_programs() {
+    let dir = log();
+    let said = faultwire(&["audit", "verify", dir.text()], "").fine();
+    assert!(said.contains("5 records in one segment hold"), "{said}");
+    assert!(said.contains("1 checkpoint covers 5 of them, signed by faultwire.audit/"), "{said}");
+    assert!(said.contains("--key also finds forgeries"), "{said}");
+    let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
+    assert_eq!(
+        (&page["ok"], &page["records"], &page["sealed"]),
+        (&json!(true), &json!(5), &json!(5))
+    );
+
+    let public = fs::read_to_string(dir.join("audit-log.pub")).unwrap();
+    for key in [dir.join("audit-log.pub").as_str(), public.trim()] {
+        let said = faultwire(&["audit", "verify", dir.text(), "--key", key], "").fine();
+        assert!(!said.contains("--key"), "{said}");
+    }
+    let other = log();
+    let with = ["audit", "verify", dir.text(), "--key", &other.join("audit-log.pub")];
+    assert!(found(faultwire(&with, "")).contains("signed with another key"));
+    let with = ["audit", "verify", dir.text(), "--key", &dir.join("audit-log.key")];
+    assert!(faultwire(&with, "").refused().contains("never hand out audit-log.key"));
+    let with = ["audit", "verify", dir.text(), "--key", "nothing"];
+    assert!(faultwire(&with, "").refused().contains("neither a key nor a file"));
+}
+
+#[test]
+fn verify_names_the_first_bad_line() {
+    let dir = log();
+    let file = dir.join("audit-log.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("inc_2", "inc_9")).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    let place = format!("bad: {file}:4: its \"prev\" does not match");
+    assert!(said.starts_with(&place) && said.contains("the 3 records before it hold"), "{said}");
+    let ran = faultwire(&["audit", "verify", dir.text(), "--json"], "");
+    let page: Value = serde_json::from_str(&found(ran)).unwrap();
+    assert_eq!((&page["ok"], &page["line"], &page["good"]), (&json!(false), &json!(4), &json!(3)));
+
+    fs::write(&file, text.replacen("{\"v\":1,\"seq\":2", "{\"v\":2,\"seq\":2", 1)).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains(":3: a record of version 2, and this program reads version 1"), "{said}");
+    fs::write(&file, text.trim_end()).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains(":5: the last line is unfinished"), "{said}");
+}
+
+#[test]
+fn reading_commands_without_a_log_say_so() {
+    let dir = Dir::new();
+    for args in [&["verify"][..], &["tail"], &["query"], &["show", "inc_1"], &["export"]] {
+        for (place, says) in
+            [(dir.text(), "there is no audit log here"), ("/no/such", "No such file")]
+        {
+            let said = faultwire(&[&["audit"], args, &[place]].concat(), "").refused();
+            assert!(said.contains(says) && said.contains("FAULTWIRE_AUDIT"), "{args:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_directory_comes_from_the_environment_too() {
+    let dir = log();
+    let mut by_variable = command(&["audit", "verify"]);
+    by_variable.env("FAULTWIRE_AUDIT", dir.path());
+    assert!(run(by_variable, b"").fine().contains("5 records"));
+    let state = Dir::new();
+    let mut by_home = command(&["audit", "append"]);
+    by_home.env("XDG_STATE_HOME", state.path());
+    run(by_home, b"{\"code\":\"runtime.timeout\"}").fine();
+    assert!(Path::new(&state.join("faultwire/audit/audit-log.jsonl")).exists());
+}
+
+#[test]
+fn query_finds_by_every_fact() {
+    let dir = log();
+    assert_eq!(query(&dir, &[]), ["inc_4", "inc_3", "inc_2", "inc_1"]);
+    assert_eq!(query(&dir, &["--limit", "2"]), ["inc_4", "inc_3"]);
+    assert_eq!(query(&dir, &["--limit", "0"]).len(), 4);
+    assert_eq!(query(&dir, &["--code", "runtime.timeout"]), ["inc_4", "inc_1"]);
+    assert_eq!(query(&dir, &["--code", "*.rate_limited"]), ["inc_2"]);
+    assert_eq!(query(&dir, &["--code", "runtime.time?ut"]), [""; 0]);
+    assert_eq!(query(&dir, &["--tool", "search", "--client", "laptop"]), ["inc_2"]);
+    assert_eq!(query(&dir, &["--client", "desktop"]), ["inc_3", "inc_1"]);
+    assert_eq!(query(&dir, &["--origin", "policy"]), ["inc_3", "inc_2"]);
+    assert_eq!(query(&dir, &["--outcome", "not_sent"]), ["inc_3", "inc_2"]);
+    assert_eq!(query(&dir, &["--incident", "inc_3"]), ["inc_3"]);
+    assert_eq!(query(&dir, &["--since", "1h"]).len(), 4);
+    assert_eq!(query(&dir, &["--until", "1h"]), [""; 0]);
+    assert_eq!(query(&dir, &["--since", "2020-01-01", "--until", "2999-01-01T00:00:00Z"]).len(), 4);
+    assert_eq!(query(&dir, &["--since", "2999-01-01"]), [""; 0]);
+    for bad in ["yesterday", "1w", "", "é", "99999999999h"] {
+        let said = faultwire(&["audit", "query", dir.text(), "--since", bad], "").refused();
+        assert!(said.contains("2026-01-19"), "{bad}: {said}");
+    }
+    assert!(
+        faultwire(&["audit", "query", dir.text(), "--origin", "moon"], "")
+            .refused()
+            .contains("upstream")
+    );
+}
+
+#[test]
+fn query_prints_tables_and_csv() {
+    let dir = log();
+    let table = faultwire(&["audit", "query", dir.text(), "--tool", "search"], "").fine();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("TIME ") && lines[0].ends_with("INCIDENT"), "{table}");
+    assert!(lines[1].contains("governance.rate_limited  search  laptop"), "{table}");
+    assert_eq!(lines[3], "2 in all");
+    let table = faultwire(&["audit", "query", dir.text(), "--limit", "1"], "").fine();
+    assert!(table.ends_with("the newest 1 of 4; --limit 0 shows all\n"), "{table}");
+    let none = faultwire(&["audit", "query", dir.text(), "--tool", "none"], "").fine();
+    assert_eq!(none, "no failure fits\n");
+    let csv = faultwire(&["audit", "query", dir.text(), "--csv", "--code", "runtime.*"], "").fine();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "seq,time,contract,code,tool,client,origin,outcome,incident,message");
+    assert!(lines[2].starts_with("1,20") && lines[2].ends_with(",inc_1,slow"), "{csv}");
+}
+
+#[test]
+fn the_index_is_derived_and_never_trusted() {
+    let dir = log();
+    let index = dir.join("audit-index.sqlite");
+    assert_eq!(query(&dir, &[]).len(), 4);
+    assert!(Path::new(&index).exists());
+    let more = r#"{"code":"runtime.timeout","incident":"inc_5"}"#;
+    faultwire(&["audit", "append", dir.text()], more).fine();
+    assert_eq!(query(&dir, &[])[0], "inc_5", "it grows with the log");
+    fs::remove_file(&index).unwrap();
+    assert_eq!(query(&dir, &[]).len(), 5, "it may be deleted");
+    for broken in [&b"this is no database"[..], b"", b"SQLite format 3\0 and then nothing of use"] {
+        fs::write(&index, broken).unwrap();
+        assert_eq!(query(&dir, &[]).len(), 5, "it may be broken");
+    }
+    // Another log in its place: the index does not fit, and is built anew.
+    let other = Dir::new();
+    let faults =
+        (0..3).map(|i| format!("{{\"code\":\"auth.forbidden\",\"incident\":\"inc_other_{i}\"}}\n"));
+    faultwire(&["audit", "append", other.text()], faults.collect::<String>()).fine();
+    fs::copy(other.join("audit-log.jsonl"), dir.join("audit-log.jsonl")).unwrap();
+    assert_eq!(query(&dir, &[]), ["inc_other_2", "inc_other_1", "inc_other_0"]);
+    // Where nothing can be written it is held in memory.
+    fs::remove_file(&index).unwrap();
+    fs::create_dir(&index).unwrap();
+    assert_eq!(query(&dir, &["--limit", "1"]), ["inc_other_2"]);
+}
+
+#[test]
+fn the_index_follows_rotation() {
+    let dir = Dir::new();
+    for round in 0..4 {
+        let faults = (0..7)
+            .map(|i| format!("{{\"code\":\"auth.forbidden\",\"incident\":\"inc_{round}_{i}\"}}\n"));
+        let args = ["audit", "append", dir.text(), "--segment-bytes", "1500"];
+        faultwire(&args, faults.collect::<String>()).fine();
+        let found = query(&dir, &["--limit", "0"]);
+        assert_eq!(found.len(), 7 * (round + 1));
+        assert_eq!(found[0], format!("inc_{round}_6"));
+    }
+    assert!(Path::new(&dir.join("audit-log.000003.jsonl")).exists());
+}
+
+#[test]
+fn show_tells_the_whole_story() {
+    let dir = log();
+    let page = faultwire(&["audit", "show", "inc_2", dir.text()], "").fine();
+    for part in [
+        "governance.rate_limited  owlclaw 1.0.0, governance, alert warning",
+        "Who           laptop",
+        "Called        search request two",
+        "Retry         backoff, in 2000 ms",
+        "Whose         policy: a rule of the operator said no",
+        "How far       not_sent: the tool never got the call",
+        "What to do    Wait for retry_after, then send the same call again.",
+        "Arguments     hmac-sha256:",
+        ", signed",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("secret words"), "{page}");
+    let page = faultwire(&["audit", "show", "inc_4", dir.text()], "").fine();
+    assert!(page.contains("Really said   GET /home/jane/x failed"), "{page}");
+    assert!(page.contains("Told          GET [redacted:path] failed"), "{page}");
+    let records = faultwire(&["audit", "show", "inc_1", dir.text(), "--json"], "").json();
+    assert_eq!(records[0]["fault"]["incident"], "inc_1");
+    let none = faultwire(&["audit", "show", "inc_none", dir.text()], "");
+    assert_eq!(none.code, 1);
+    assert!(none.err.contains("no record of inc_none"), "{}", none.err);
+}
+
+#[test]
+fn nothing_in_a_record_steers_the_terminal() {
+    let dir = Dir::new();
+    let fault = json!({ "code": "runtime.timeout", "incident": "inc_1", "tool": "x" });
+    faultwire(&["audit", "append", dir.text()], fault.to_string()).fine();
+    // Whoever can write to the file can write anything.
+    let file = dir.join("audit-log.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"tool\":\"x\"", "\"tool\":\"x\\u001b[31m\\u202e\\u009b\""))
+        .unwrap();
+    for args in [&["tail"][..], &["query"], &["show", "inc_1"]] {
+        let said = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "").fine();
+        let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(steers), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
+fn export_speaks_ocsf_and_ecs() {
+    let dir = log();
+    let out = faultwire(&["audit", "export", dir.text()], "").fine();
+    let events: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(events.len(), 4, "failures only");
+    for event in &events {
+        // What the class requires.
+        for required in
+            ["activity_id", "category_uid", "class_uid", "severity_id", "type_uid", "time"]
+        {
+            assert!(event[required].is_u64(), "{required}: {event}");
+        }
+        assert!(
+            event["metadata"]["version"].is_string() && event["metadata"]["product"].is_object()
+        );
+        assert!(event["api"]["operation"].is_string() && event["src_endpoint"].is_object());
+    }
+    let limited = &events[1];
+    assert_eq!((&limited["class_uid"], &limited["type_uid"]), (&json!(6003), &json!(600_399)));
+    assert_eq!((&limited["status_id"], &limited["severity_id"]), (&json!(2), &json!(3)));
+    assert_eq!(limited["status_code"], "governance.rate_limited");
+    assert_eq!(limited["api"]["request"]["uid"], "two");
+    assert_eq!(limited["metadata"]["correlation_uid"], "inc_2");
+    assert_eq!(limited["actor"]["app_name"], "laptop");
+
+    let out = faultwire(&["audit", "export", dir.text(), "--format", "ecs"], "").fine();
+    let events: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let (slow, forbidden) = (&events[0], &events[2]);
+    assert_eq!(slow["error"]["code"], "runtime.timeout");
+    assert_eq!(slow["error"]["id"], "inc_1");
+    assert_eq!(slow["event"]["duration"], 60_000_000_000_u64);
+    assert_eq!(slow["event"]["outcome"], "failure");
+    assert_eq!(slow["trace"]["id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(forbidden["event"]["type"], json!(["denied"]));
+    let original: Value =
+        serde_json::from_str(slow["event"]["original"].as_str().unwrap()).unwrap();
+    assert_eq!(original["seq"], 1);
+    assert_eq!(faultwire(&["audit", "export", dir.text(), "--since", "2999-01-01"], "").fine(), "");
+}
+
+#[test]
+fn tail_shows_the_newest_across_segments() {
+    let dir = Dir::new();
+    let faults =
+        (0..12).map(|i| format!("{{\"code\":\"auth.forbidden\",\"incident\":\"inc_{i}\"}}\n"));
+    let args = ["audit", "append", dir.text(), "--segment-bytes", "1500", "--in-flight", "1"];
+    faultwire(&args, faults.collect::<String>()).fine();
+    let all = faultwire(&["audit", "tail", dir.text(), "-n", "1000", "--json"], "").fine();
+    let whole = [
+        "000001.jsonl",
+        "000002.jsonl",
+        "000003.jsonl",
+        "000004.jsonl",
+        "000005.jsonl",
+        "000006.jsonl",
+        "jsonl",
+    ]
+    .map(|end| fs::read_to_string(dir.join(&format!("audit-log.{end}"))).unwrap_or_default());
+    assert_eq!(all, whole.concat());
+    let few = faultwire(&["audit", "tail", dir.text(), "-n", "5", "--json"], "").fine();
+    assert!(all.ends_with(&few) && few.lines().count() == 5, "{few}");
+    let people = faultwire(&["audit", "tail", dir.text(), "-n", "1"], "").fine();
+    assert!(people.contains("auth.forbidden") && people.contains("inc_11"), "{people}");
+    assert_eq!(faultwire(&["audit", "tail", dir.text(), "-n", "0"], "").fine(), "");
+}
+
+/// Ended by its own pid when the test is over.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn tail_follows_a_writer_through_rotations() {
+    let dir = Dir::new();
+    let mut writer = command(&["audit", "append", dir.text(), "--segment-bytes", "1500"]);
+    let piped = writer.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut writer = Running(piped.spawn().unwrap());
+    let mut stdin = writer.0.stdin.take().unwrap();
+    let mut answers = BufReader::new(writer.0.stdout.take().unwrap()).lines();
+    let mut append = |i: usize| {
+        writeln!(stdin, "{{\"code\":\"auth.forbidden\",\"incident\":\"inc_{i}\"}}").unwrap();
+        answers.next().unwrap().unwrap();
+    };
+    append(0);
+    let mut tail = command(&["audit", "tail", dir.text(), "-f", "--json"]);
+    let mut tail = Running(tail.stdout(Stdio::piped()).spawn().unwrap());
+    let mut seen = BufReader::new(tail.0.stdout.take().unwrap()).lines();
+    for i in 1..40 {
+        append(i);
+    }
+    let mut next = 0;
+    while next < 40 {
+        let line: Value = serde_json::from_str(&seen.next().unwrap().unwrap()).unwrap();
+        if line["type"] == "fault" {
+            assert_eq!(line["fault"]["incident"], format!("inc_{next}"), "none missed, none twice");
+            next += 1;
+        }
+    }
+    // A log that is being written can be read and checked.
+    assert_eq!(query(&dir, &["--limit", "0"]).len(), 40);
+    let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
+    assert_eq!(page["ok"], true);
+    // And it has one writer.
+    let second = faultwire(&["audit", "append", dir.text()], "").refused();
+    let holder = format!("the log is held by process {} (faultwire audit append)", writer.0.id());
+    assert!(second.contains(&holder), "{second}");
+}
+
+#[test]
+fn k15_a_log_that_cannot_be_opened_is_an_envelope_and_no_success() {
+    let dir = log();
+    fs::write(dir.join("audit-log.jsonl"), "").unwrap();
+    let args = ["audit", "append", dir.text(), "-c", "kaiza", "--json"];
+    let envelope: Value = serde_json::from_str(&faultwire(&args, "").refused()).unwrap();
+    assert_eq!(envelope["error_code"], "SELF_AUDIT_FAILURE");
+    assert_eq!(envelope["tool_name"], "startup");
+    let args = ["audit", "append", "/proc/nowhere", "-c", "kaiza", "--json"];
+    let envelope: Value = serde_json::from_str(&faultwire(&args, "").refused()).unwrap();
+    assert_eq!(envelope["error_code"], "BOOTSTRAP_FAILURE");
+    let said = faultwire(&["audit", "append", dir.text()], "").refused();
+    assert!(
+        said.contains("it was cut") && said.contains("help: keep the directory as evidence"),
+        "{said}"
+    );
+}
+
+/// A log of the older format, as JavaScript wrote it.
+fn legacy(lines: &[Value]) -> String {
+    use faultwire::audit::Hash;
+    let mut prev = "GENESIS".to_owned();
+    let mut text = String::new();
+    for line in lines {
+        let mut line = line.clone();
+        line["prevHash"] = prev.into();
+        let hash = Hash::of(line.to_string().as_bytes()).to_string();
+        line["hash"] = hash.as_str().into();
+        text += &format!("{line}\n");
+        prev = hash;
+    }
+    text
+}
+
+#[test]
+fn verify_reads_the_older_format() {
+    let entry = |i: u32| {
+        json!({ "timestamp": "2026-01-19T15:32:10.123Z", "sessionId": format!("s{i}"), "type": "TOOL_ERROR",
+            "tool": "write_file", "diagnostic": { "error_code": "FILE_NOT_FOUND", "n": 1.50, "text": "ü\n\"" } })
+    };
+    let text = legacy(&[entry(0), entry(1), entry(2)]);
+    let dir = Dir::new();
+    let file = dir.join("audit-log.jsonl");
+    fs::write(&file, &text).unwrap();
+    for named in [dir.text(), &file] {
+        let said = faultwire(&["audit", "verify", named], "").fine();
+        assert!(said.contains("3 records of the older format hold"), "{said}");
+    }
+    let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
+    assert_eq!((&page["format"], &page["records"]), (&json!("legacy"), &json!(3)));
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for (tampered, says) in [
+        (text.replacen("\"s1\"", "\"s9\"", 1), ":2: its hash is "),
+        ([lines[0], lines[2]].concat(), ":2: its prevHash is "),
+        ([lines[1], lines[2]].concat(), ":1: its prevHash is "),
+        ([lines[0], lines[1], lines[1]].concat(), ":3: its prevHash is "),
+        ([lines[0], "{\"hash\":\"x\"}\n"].concat(), ":2: it has no text \"prevHash\""),
+        ([lines[0], "\n"].concat(), ":2: no JSON object"),
+        (text[..text.len() - 20].to_owned(), ":3: the line is unfinished"),
+    ] {
+        fs::write(&file, tampered).unwrap();
+        let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+        assert!(said.contains(says), "{said}");
+    }
+    // It is never written to.
+    fs::write(&file, &text).unwrap();
+    assert!(faultwire(&["audit", "append", dir.text()], "").refused().contains("older format"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}

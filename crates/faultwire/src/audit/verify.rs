@@ -73,7 +73,7 @@ pub enum Wrong {
     #[error("the line is longer than {LONGEST_LINE} bytes")]
     TooLong,
     /// A segment's first line does not fit what came before it.
-    #[error("this first line of a segment does not fit the records before it")]
+    #[error("this first line of a segment does not fit the records before it, or its place")]
     Segment,
     /// A segment is not there.
     #[error("segment {0} is missing")]
@@ -320,11 +320,15 @@ impl Check {
 
     /// Checks the bytes of the next line, which are given without the newline.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), Wrong> {
-        if let Some(number) = self.begins.take() {
+        let begins = self.begins.take();
+        if let Some(number) = begins {
             self.first_line(raw, number)?;
         }
         let Some(chain) = &mut self.chain else { return Err(Wrong::Segment) };
-        chain.take(raw)?;
+        let (_, body) = chain.take(raw)?;
+        if begins.is_none() && body.starts_with(b"\"type\":\"segment\"") {
+            return Err(Wrong::Segment);
+        }
         self.bytes += raw.len() as u64 + 1;
         self.compare()
     }

@@ -38,6 +38,39 @@ fn script(sim: &Sim) -> Vec<(u64, String)> {
     acknowledged
 }
 
+/// Runs the script on a disk in trouble, and after that on what a power loss leaves of it.
+fn two_troubles(seed: u64) {
+    let kinds = [Kind::Eio, Kind::Enospc, Kind::KillBefore, Kind::KillAfter];
+    let pick = |n: u64| {
+        kinds[usize::try_from(seed.rotate_right(7 * u32::try_from(n).unwrap()) % 4).unwrap()]
+    };
+    let first = Sim::new(Some(Trouble { at: 1 + seed % 71, kind: pick(1) }));
+    let mut acknowledged = script(&first);
+    let left =
+        if seed.is_multiple_of(3) { first.restarted() } else { first.after_power_loss(seed | 2) };
+    left.trouble(Trouble { at: 1 + seed.rotate_left(11) % 67, kind: pick(2) });
+    acknowledged.extend(script(&left));
+    let what = format!("seed {seed}: {:?}, then {:?}", first.log(), left.log());
+    holds(&left.after_power_loss(seed.wrapping_mul(31) | 2), &acknowledged, &what);
+    holds(&left.after_power_loss(0), &acknowledged, &what);
+}
+
+fn spread(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8
+}
+
+#[test]
+fn k10_one_trouble_after_another_loses_nothing() {
+    (1..=150).map(spread).for_each(two_troubles);
+}
+
+/// `scripts/soak-audit` runs it.
+#[test]
+#[ignore = "takes minutes"]
+fn soak_one_trouble_after_another_loses_nothing() {
+    (151..=6000).map(spread).for_each(two_troubles);
+}
+
 /// The log opens, holds, takes another record, and has all that was acknowledged.
 fn holds(sim: &Sim, acknowledged: &[(u64, String)], what: &str) {
     let log = Log::open_on(Arc::new(sim.clone()), small());

@@ -68,6 +68,11 @@ impl Sim {
         Self(Arc::new(Mutex::new(World { trouble, ..World::default() })))
     }
 
+    /// From now on this goes wrong.
+    pub fn trouble(&self, trouble: Trouble) {
+        self.0.lock().unwrap().trouble = Some(trouble);
+    }
+
     pub fn operations(&self) -> u64 {
         self.0.lock().unwrap().operations
     }
