@@ -103,6 +103,8 @@ fn signature_line(line: &str) -> Option<(&str, u32, [u8; 64])> {
 pub struct Checkpoints {
     /// In the order of the file.
     pub all: Vec<Checkpoint>,
+    /// Where the last of them begins.
+    pub last_note: u64,
     /// What lies behind is no whole note.
     pub len: u64,
 }
@@ -153,6 +155,7 @@ impl Checkpoints {
                 return Err(BadCheckpoints::Order { number, size, before });
             }
             read.all.push(checkpoint);
+            read.last_note = read.len;
             read.len += note as u64;
             rest = &rest[note..];
         }

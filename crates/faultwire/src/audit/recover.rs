@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub born: String,
     /// Whether the live segment has its first line.
     pub live: bool,
+    /// Where in the live file the last batch begins that was written to it.
+    pub batch: u64,
     /// How many bytes of the live file are good.
     pub good: u64,
     /// Whether there are more that are not.
@@ -47,6 +49,7 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
     let found = match live {
         Scan::Segment(end) => Found {
             live: true,
+            batch: end.batch,
             good: end.good,
             torn: end.torn,
             ..end.found(checkpoints, torn_checkpoint)
@@ -61,6 +64,7 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
                 segment: 0,
                 born: String::new(),
                 live: false,
+                batch: 0,
                 good: 0,
                 torn,
                 checkpoints,
@@ -108,6 +112,7 @@ struct End {
     chain: Chain,
     segment: u64,
     born: String,
+    batch: u64,
     good: u64,
     torn: bool,
 }
@@ -120,6 +125,7 @@ impl End {
             segment,
             born,
             live: false,
+            batch: 0,
             good: 0,
             torn: false,
             checkpoints,
@@ -181,11 +187,17 @@ impl Pass<'_> {
                 break;
             }
             let taken = match line.shape {
-                Shape::Whole => end.chain.take(line.raw).map(drop),
+                Shape::Whole => end.chain.take(line.raw).map(|(head, _)| head),
                 Shape::Unfinished | Shape::TooLong => Err(UNFINISHED),
             };
             match taken {
-                Ok(()) => last.keep(line.raw, line.offset),
+                Ok(head) => {
+                    // The first line of a batch is the first that was not on disk.
+                    if head.synced == head.seq {
+                        end.batch = line.offset;
+                    }
+                    last.keep(line.raw, line.offset);
+                }
                 Err(why) => {
                     // A line that names another hash shows that the one before it is bad.
                     let first = u64::from(why == Broken::Prev);
@@ -234,7 +246,7 @@ impl Pass<'_> {
         chain.take(line.raw).map_err(damaged)?;
         let good = lines.offset();
         self.compare(&chain)?;
-        Ok(Some(End { chain, segment, born, good, torn: false }))
+        Ok(Some(End { chain, segment, born, batch: 0, good, torn: false }))
     }
 
     /// Whether the root is the one that was signed for this length.

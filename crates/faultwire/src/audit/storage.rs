@@ -25,6 +25,8 @@ pub trait Storage: Send + Sync + 'static {
     fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>>;
     /// Opens a file to write at its end, and makes it if it is not there.
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
+    /// Writes these bytes into the midst of a file.
+    fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Returns once the names are on disk.
@@ -127,6 +129,12 @@ impl Storage for Disk {
         restrict(&mut options, access);
         let file = options.open(&path)?;
         Ok(Box::new(DiskTail { file, path }))
+    }
+
+    fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).open(self.dir.join(name))?;
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -251,23 +251,42 @@ impl Opening<'_> {
         Ok(Some(Torn { bytes: bytes.len() as u64, sha256: hash.to_string(), moved_to: name }))
     }
 
-    /// Opens the files to write to, cut back to what is good.
+    /// Opens the files to write to, cut back to what is good. What is good may be only in memory,
+    /// if the writer before this one was killed or could not sync; and after a failed sync the
+    /// system does not try again. So the ends are written once more, and synced, before anything
+    /// is built on them.
     fn files(&self, found: &Found) -> Result<Files, OpenError> {
         let mut live =
             self.storage.append(LIVE, Access::Usual).map_err(self.io(LIVE, "open it to write"))?;
-        if found.torn {
-            live.cut(found.good).and_then(|()| live.sync()).map_err(self.io(LIVE, "repair it"))?;
-        }
         let mut checkpoints = self
             .storage
             .append(CHECKPOINTS, Access::Usual)
             .map_err(self.io(CHECKPOINTS, "open it to write"))?;
+        if found.torn {
+            live.cut(found.good).map_err(self.io(LIVE, "repair it"))?;
+        }
         if found.torn_checkpoint {
-            let cut = checkpoints.cut(found.checkpoints.len).and_then(|()| checkpoints.sync());
+            let cut = checkpoints.cut(found.checkpoints.len);
             cut.map_err(self.io(CHECKPOINTS, "repair it"))?;
         }
+        self.write_again(LIVE, found.batch, found.good)?;
+        self.write_again(CHECKPOINTS, found.checkpoints.last_note, found.checkpoints.len)?;
+        live.sync().map_err(self.io(LIVE, "sync it"))?;
+        checkpoints.sync().map_err(self.io(CHECKPOINTS, "sync it"))?;
         self.storage.sync_names().map_err(self.io("", "sync it"))?;
         Ok(Files { live, checkpoints })
+    }
+
+    /// Writes a part of a file over itself.
+    fn write_again(&self, name: &str, from: u64, to: u64) -> Result<(), OpenError> {
+        let mut bytes = Vec::new();
+        let read = self.storage.read_from(name, from);
+        read.and_then(|file| file.take(to - from).read_to_end(&mut bytes))
+            .map_err(self.io(name, "read it"))?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.storage.overwrite(name, from, &bytes).map_err(self.io(name, "write to it"))
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, OpenError> {

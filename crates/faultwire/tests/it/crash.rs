@@ -62,6 +62,10 @@ fn spread(n: u64) -> u64 {
 #[test]
 fn k10_one_trouble_after_another_loses_nothing() {
     (1..=150).map(spread).for_each(two_troubles);
+    // A killed writer left lines that were only in memory; the next one built on them.
+    two_troubles(31_091_616_848_162_106);
+    // And its first sync failed, after which the system forgot about them.
+    two_troubles(3_193_504_726_542_087);
 }
 
 /// `scripts/soak-audit` runs it.

@@ -275,6 +275,19 @@ impl Storage for Sim {
         Ok(Box::new(SimTail { sim: self.clone(), file, name: name.to_owned() }))
     }
 
+    fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let turn = self.operation(&format!("overwrite {name}"))?;
+        let mut world = self.0.lock().unwrap();
+        let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let written = if turn.happens() { bytes } else { &bytes[..bytes.len() / 2] };
+        let change = Change::Write(usize::try_from(offset).unwrap(), written.to_vec());
+        let file = &mut world.files[file];
+        change.apply(&mut file.now);
+        file.changes.push(change);
+        drop(world);
+        self.done(&turn)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let turn = self.operation(&format!("rename {from}"))?;
         if turn.happens() {
