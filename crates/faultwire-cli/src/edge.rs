@@ -114,7 +114,14 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 
 /// The text of a file.
 pub fn file(path: &Path) -> Result<String, Problem> {
-    let bytes = std::fs::read(path).map_err(|e| Problem::File(path.to_owned(), e))?;
+    let failed = |e| Problem::File(path.to_owned(), e);
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(path).map_err(failed)?;
+    opened.take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_INPUT {
+        let what = format!("more than {LARGEST_INPUT} bytes");
+        return Err(Problem::bad(&path.display().to_string(), what, "name another file"));
+    }
     String::from_utf8(bytes).map_err(|e| {
         let good = String::from_utf8_lossy(&e.as_bytes()[..e.utf8_error().valid_up_to()]);
         let line = good.matches('\n').count() + 1;

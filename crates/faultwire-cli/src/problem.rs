@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use faultwire::audit::{IndexError, OpenError};
 use faultwire_contract::{
-    Condition, Contract, DEFAULT, Fault, FaultError, Mistakes, Profile, Report, Surface, builtin,
+    Condition, Contract, DEFAULT, Fault, FaultError, Mistakes, Profile, Redactor, Report, Surface,
+    builtin,
 };
 
 use crate::style::{ERROR, HELP};
@@ -47,8 +48,13 @@ pub enum Problem {
 
 impl Problem {
     /// Bad input, with what to do.
+    ///
+    /// What is wrong often quotes the input, which may hold secrets and steer a terminal.
     pub fn bad(place: &str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Bad { place: place.to_owned(), what: what.into(), help: help.into() }
+        let redactor = Redactor::default();
+        let what = what.into();
+        let what = redactor.redact_credentials(&what).into_owned();
+        Self::Bad { place: place.to_owned(), what, help: help.into() }
     }
 
     /// Whoever read our output has gone: `faultwire … | head` is no failure.
@@ -100,7 +106,7 @@ impl Problem {
     fn help(&self) -> Option<&str> {
         match self {
             Self::Bad { help, .. } => Some(help),
-            Self::File(..) => Some("name a file that can be read, or a built-in contract"),
+            Self::File(..) => Some("name a file that can be read"),
             Self::Audit(error) => Some(error.help()),
             Self::Index(_) => Some("name the directory of an audit log; its index may be deleted"),
             Self::Contract(_) | Self::Input(_) | Self::Output(_) => None,

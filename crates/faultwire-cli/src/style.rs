@@ -40,7 +40,8 @@ pub fn table(rows: &[Vec<String>]) -> String {
 
 /// Text that came from outside, safe for a terminal: what would steer it is shown instead.
 pub fn plain(text: &str) -> String {
-    let unsafe_for_terminals = |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
+    let unsafe_for_terminals =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let shown = |c: char| match c {
         c if unsafe_for_terminals(c) => c.escape_default().to_string(),
         c => c.to_string(),

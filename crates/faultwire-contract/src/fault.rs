@@ -304,6 +304,7 @@ impl Public<'_> {
         report.outcome = report.outcome.or(known);
         report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         let moment = self.stamp.at(report.timestamp.as_deref());
+        report.trace = report.trace.take().map(|trace| self.name(&trace));
         let trace = report.trace.as_deref();
         report.incident = Some(report.incident.unwrap_or_else(|| moment.incident(trace)));
         for name in names(&mut report) {

@@ -8,14 +8,14 @@ mod show;
 mod tail;
 mod verify;
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
-use faultwire::audit::segment;
+use faultwire::audit::{Disk, Lines, Storage, legacy, segment, segments};
 
-use crate::Done;
 use crate::args::audit::AuditCommand;
 use crate::problem::Problem;
+use crate::{Done, edge};
 
 pub fn run(command: &AuditCommand, json: bool) -> Result<Done, Problem> {
     match command {
@@ -37,10 +37,50 @@ fn expect_log(dir: &Path) -> Result<(), Problem> {
     let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
     let is_log = |name: String| name == segment::LIVE || segment::number(&name).is_some();
     if names.into_iter().any(is_log) {
-        return Ok(());
+        return expect_new_format(dir);
     }
     let help = "name the directory that has an audit-log.jsonl in it, or set FAULTWIRE_AUDIT";
     Err(Problem::bad(&dir.display().to_string(), "there is no audit log here", help))
+}
+
+fn expect_new_format(dir: &Path) -> Result<(), Problem> {
+    let file = dir.join(segment::LIVE);
+    if first_line(&file)?.is_some_and(|line| legacy::is_legacy(&line)) {
+        let help = "only `faultwire audit verify` reads that format";
+        return Err(Problem::bad(&file.display().to_string(), "a log of the older format", help));
+    }
+    Ok(())
+}
+
+/// The first line of a file, if there is one.
+fn first_line(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    let failed = |e: io::Error| {
+        let help = "the files of a log are regular files that can be read";
+        Problem::bad(&file.display().to_string(), e.to_string(), help)
+    };
+    let (Some(dir), Some(name)) = (file.parent(), file.file_name().and_then(|n| n.to_str())) else {
+        return Ok(None);
+    };
+    match Disk::new(dir).read(name) {
+        Ok(opened) => {
+            let mut lines = Lines::new(opened);
+            let first = lines.next_line().map_err(failed)?;
+            Ok(first.map(|line| line.raw.to_vec()))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(failed(e)),
+    }
+}
+
+/// Says so when segments are missing between those that are there.
+fn note_gaps(dir: &Path) {
+    let numbers = segments::present(&Disk::new(dir)).unwrap_or_default();
+    for pair in numbers.windows(2).filter(|pair| pair[1] > pair[0] + 1) {
+        let missing = pair[0] + 1;
+        edge::complain(&format!(
+            "note: segment {missing} is missing; `faultwire audit verify` tells more\n"
+        ));
+    }
 }
 
 /// How many bytes the log's segments have.

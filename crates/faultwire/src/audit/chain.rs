@@ -70,6 +70,9 @@ impl Chain {
         let Some(before) = before else {
             return (head.seq == 0 && head.prev == Hash::ZERO).then(|| Self::new(head.log.into()));
         };
+        if before.records == 0 {
+            return None;
+        }
         let hash = |hex: &String| Hash::from_hex(hex.as_bytes());
         let peaks: Vec<Hash> = before.peaks.iter().map(hash).collect::<Option<_>>()?;
         let tree = Frontier::resume(before.records, peaks)?;
@@ -100,7 +103,8 @@ impl Chain {
     /// Writes the next line.
     pub fn write(&mut self, entry: &[u8], ts: &str, synced: u64, out: &mut Vec<u8>) {
         let from = out.len();
-        Head { seq: self.next(), ts, log: &self.log, prev: self.prev, synced }.write(out);
+        let head = Head { seq: self.next(), ts, log: &self.log, prev: self.prev, synced, kind: "" };
+        head.write(out);
         out.extend_from_slice(entry);
         let hash = Hash::line(&out[from..]);
         out.push(b'\n');

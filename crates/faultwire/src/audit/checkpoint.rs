@@ -123,7 +123,15 @@ pub enum BadCheckpoints {
         /// What is wrong.
         why: BadCheckpoint,
     },
-    /// A later note covers less than one before it.
+    /// A note is of another log than the ones before it.
+    #[error("checkpoint {number} is of another log, {log}")]
+    OtherLog {
+        /// Which, from 1.
+        number: usize,
+        /// Whose it is.
+        log: String,
+    },
+    /// A later note covers no more than one before it.
     #[error("checkpoint {number} covers {size} records, and the one before it {before}")]
     Order {
         /// Which, from 1.
@@ -148,11 +156,14 @@ impl Checkpoints {
             let text = str::from_utf8(&rest[..note - 1]).map_err(|_| BadCheckpoint::Shape);
             let checkpoint = text.and_then(|text| Checkpoint::read(text, key));
             let checkpoint = checkpoint.map_err(|why| BadCheckpoints::Note { number, why })?;
-            if let Some(last) = read.all.last()
-                && (checkpoint.size <= last.size || checkpoint.log != last.log)
-            {
+            if let Some(last) = read.all.last() {
                 let (size, before) = (checkpoint.size, last.size);
-                return Err(BadCheckpoints::Order { number, size, before });
+                if checkpoint.log != last.log {
+                    return Err(BadCheckpoints::OtherLog { number, log: checkpoint.log });
+                }
+                if size <= before {
+                    return Err(BadCheckpoints::Order { number, size, before });
+                }
             }
             read.all.push(checkpoint);
             read.last_note = read.len;

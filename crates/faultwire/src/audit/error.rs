@@ -35,6 +35,9 @@ pub enum OpenError {
     /// The file is there and is no log of ours.
     #[error("{}: line 1 is no record of this log's format", .0.display())]
     Foreign(PathBuf),
+    /// A full segment is there that cannot be one of this log.
+    #[error("{}: the live segment does not come after this one", .0.display())]
+    Stray(PathBuf),
     /// A record that was safely on disk is not what it was.
     #[error("{}:{line}: {why}", .path.display())]
     Damaged {
@@ -118,7 +121,8 @@ impl OpenError {
             Self::Foreign(_) => {
                 "name another directory, or move the file away; `faultwire audit verify` reads the older format, too"
             }
-            Self::Damaged { .. }
+            Self::Stray(_)
+            | Self::Damaged { .. }
             | Self::Shrunk { .. }
             | Self::Forked { .. }
             | Self::Unsealed { .. } => {

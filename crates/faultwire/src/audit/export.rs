@@ -85,7 +85,7 @@ fn ocsf(source: &Source<'_>) -> Value {
         "status_code": source.at("/fault/code"),
         "status_detail": source.at("/fault/condition"),
         "message": source.at("/fault/message"),
-        "duration": source.elapsed_ms(),
+        "duration": source.elapsed_ms().as_u64(),
         "actor": {
             "app_name": client,
             "session": { "uid": source.at("/fault/session/id") },

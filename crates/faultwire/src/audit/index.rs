@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
@@ -44,6 +44,8 @@ pub struct Filter {
     pub outcome: Option<String>,
     /// The incident.
     pub incident: Option<String>,
+    /// The record's number.
+    pub seq: Option<u64>,
 }
 
 /// Why there is no answer.
@@ -85,7 +87,8 @@ const TABLES: &str = "
     CREATE TABLE state (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         segment INTEGER NOT NULL, next INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL
-    );";
+    );
+    CREATE TABLE segment (number INTEGER PRIMARY KEY, touched INTEGER NOT NULL);";
 
 const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS by_code ON record (code, seq);
@@ -161,28 +164,26 @@ impl Index {
     }
 
     fn update(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), IndexError> {
+        let present = segments::present(&Disk::new(&self.dir)).map_err(self.io_error(""))?;
         let mut at = self.position()?;
         if let Some(known) = &at
-            && !self.still_there(known)
+            && (!self.still_there(known) || self.is_touched(&present)?)
         {
-            self.database
-                .execute_batch("DELETE FROM record; DELETE FROM state;")
-                .map_err(database_error(&self.dir))?;
+            let all = "DELETE FROM record; DELETE FROM state; DELETE FROM segment;";
+            self.database.execute_batch(all).map_err(database_error(&self.dir))?;
             at = None;
         }
-        let disk = Disk::new(&self.dir);
-        let first = segments::first(&disk).map_err(self.io_error(""))?;
-        let Some(first) = first else { return Ok(()) };
+        let Some(&first) = present.first() else { return Ok(()) };
         let mut at =
             at.unwrap_or(Position { segment: first, next: 0, last: 0, hash: String::new() });
         let failed = database_error(&self.dir);
         self.database.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
         loop {
             let live = self.take_segment(&mut at, progress)?;
-            if live {
-                break;
-            }
-            at = Position { segment: at.segment + 1, next: 0, last: 0, hash: String::new() };
+            let next = present.iter().copied().find(|number| *number > at.segment);
+            // A segment that was closed since has a successor.
+            let Some(next) = next.or_else(|| (!live).then_some(at.segment + 1)) else { break };
+            at = Position { segment: next, next: 0, last: 0, hash: String::new() };
         }
         self.database
             .execute(
@@ -206,6 +207,7 @@ impl Index {
         progress: &mut dyn FnMut(u64),
     ) -> Result<bool, IndexError> {
         let (mut file, live) = self.segment(at.segment)?;
+        let touched = touched(&file);
         file.seek(SeekFrom::Start(at.next)).map_err(self.io_error(LIVE))?;
         let mut lines = Lines::starting_at(file, at.next);
         let mut skipped = 0;
@@ -248,6 +250,14 @@ impl Index {
         }
         drop(insert);
         self.skipped += skipped;
+        if !live {
+            self.database
+                .execute(
+                    "INSERT OR REPLACE INTO segment VALUES (?, ?)",
+                    params![at.segment.cast_signed(), touched],
+                )
+                .map_err(database_error(&self.dir))?;
+        }
         Ok(live)
     }
 
@@ -263,6 +273,23 @@ impl Index {
             })
         });
         read.optional().map_err(database_error(&self.dir))
+    }
+
+    /// Whether a full segment was changed or taken away since it was taken up.
+    fn is_touched(&self, present: &[u64]) -> Result<bool, IndexError> {
+        let failed = || database_error(&self.dir);
+        let mut known =
+            self.database.prepare("SELECT number, touched FROM segment").map_err(failed())?;
+        let mut rows = known.query([]).map_err(failed())?;
+        while let Some(row) = rows.next().map_err(failed())? {
+            let read = || Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+            let (number, then) = read().map_err(failed())?;
+            let there = present.contains(&number.cast_unsigned());
+            if !there || touched(&self.segment(number.cast_unsigned())?.0) != then {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the line that was taken up last is still where it was.
@@ -301,6 +328,13 @@ impl Index {
     }
 }
 
+/// When the file was last written to.
+fn touched(file: &File) -> i64 {
+    let modified = file.metadata().and_then(|metadata| metadata.modified()).ok();
+    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
 fn line_at(mut file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     file.seek(SeekFrom::Start(offset))?;
@@ -335,16 +369,19 @@ impl Place {
             }
             Self::Memory => Connection::open_in_memory()?,
         };
-        database.busy_timeout(Duration::from_secs(30))?;
+        database.busy_timeout(Duration::from_secs(3))?;
         database.execute_batch(SETTINGS)?;
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        match version {
-            VERSION => Ok(database),
-            0 => {
+        let tables = "SELECT count(*) FROM sqlite_master";
+        let tables: i64 = database.query_row(tables, [], |row| row.get(0))?;
+        match (version, tables) {
+            (VERSION, _) => Ok(database),
+            (0, 0) => {
                 let begin = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};");
                 database.execute_batch(&(begin + "COMMIT;"))?;
                 Ok(database)
             }
+            // Another version, or somebody else's.
             _ => Err(rusqlite::Error::InvalidQuery),
         }
     }
@@ -367,6 +404,10 @@ impl Filter {
         if let Some(until) = self.until_ms {
             conditions.push("ts < ?".to_owned());
             values.push(Box::new(until));
+        }
+        if let Some(seq) = self.seq {
+            conditions.push("seq = ?".to_owned());
+            values.push(Box::new(seq.cast_signed()));
         }
         let words = [
             ("kind", &self.kind),

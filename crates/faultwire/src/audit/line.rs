@@ -8,11 +8,8 @@ pub const VERSION: u64 = 1;
 /// No line of a log is longer, its newline included.
 pub const LONGEST_LINE: usize = 1024 * 1024;
 
-/// How many characters name a log.
+/// How many hexadecimal digits name a log.
 pub const LOG_ID: usize = 32;
-
-/// How many characters a moment has, such as `2026-01-19T15:32:10.123Z`.
-const MOMENT: usize = 24;
 
 /// The members that stand first in every line, in this order and without blanks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +25,8 @@ pub struct Head<'a> {
     /// How many lines were on disk when this one was written. A crash can only take what comes
     /// after; damage before it is no crash.
     pub synced: u64,
+    /// What the line is.
+    pub kind: &'a str,
 }
 
 /// Why a line has no head.
@@ -45,7 +44,7 @@ pub enum BadHead {
 }
 
 impl<'a> Head<'a> {
-    /// Writes the head; the rest of the record follows, from its first member on.
+    /// Writes the head up to `type`; the rest of the record follows, and begins with that.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"v\":1,\"seq\":");
         number(self.seq, out);
@@ -71,18 +70,37 @@ impl<'a> Head<'a> {
         rest.literal(",\"seq\":")?;
         let seq = rest.number("\"seq\"")?;
         rest.literal(",\"ts\":\"")?;
-        let ts = rest.plain(MOMENT, "\"ts\"")?;
+        let ts = rest.text(MOMENT.len(), is_moment, "\"ts\"")?;
         rest.literal("\",\"log\":\"")?;
-        let log = rest.plain(LOG_ID, "\"log\"")?;
+        let log = rest.text(LOG_ID, is_hex, "\"log\"")?;
         rest.literal("\",\"prev\":\"")?;
         let prev = rest.take(64).and_then(Hash::from_hex);
         let prev = prev.ok_or(BadHead::Shape { expected: "\"prev\"" })?;
         rest.literal("\",\"synced\":")?;
         let synced = rest.number("\"synced\"")?;
-        rest.literal(",\"type\":")?;
-        let body = &line[line.len() - rest.0.len() - "\"type\":".len()..];
-        Ok((Self { seq, ts, log, prev, synced }, body))
+        rest.literal(",")?;
+        let body = rest.0;
+        rest.literal("\"type\":\"")?;
+        let end = rest.0.iter().position(|b| *b == b'"').unwrap_or(0);
+        let kind = rest.text(end, is_word, "\"type\"")?;
+        Ok((Self { seq, ts, log, prev, synced, kind }, body))
     }
+}
+
+/// The form of a moment: a digit wherever it has one.
+const MOMENT: &[u8] = b"0000-00-00T00:00:00.000Z";
+
+fn is_moment(text: &[u8]) -> bool {
+    let same = |(b, form): (&u8, &u8)| if *form == b'0' { b.is_ascii_digit() } else { b == form };
+    text.iter().zip(MOMENT).all(same)
+}
+
+fn is_hex(text: &[u8]) -> bool {
+    text.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_word(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|b| matches!(b, b'a'..=b'z' | b'_'))
 }
 
 fn number(n: u64, out: &mut Vec<u8>) {
@@ -114,11 +132,15 @@ impl<'a> Rest<'a> {
         Some(taken)
     }
 
-    /// Text of a fixed length in which nothing would have to be escaped.
-    fn plain(&mut self, n: usize, what: &'static str) -> Result<&'a str, BadHead> {
-        let plain = |b: &u8| b.is_ascii_alphanumeric() || b":-.".contains(b);
-        let text = self.take(n).filter(|t| t.iter().all(plain));
-        text.and_then(|t| str::from_utf8(t).ok()).ok_or(BadHead::Shape { expected: what })
+    /// Text of this length and form, in which nothing has to be escaped.
+    fn text(
+        &mut self,
+        n: usize,
+        form: fn(&[u8]) -> bool,
+        expected: &'static str,
+    ) -> Result<&'a str, BadHead> {
+        let text = self.take(n).filter(|text| form(text));
+        text.and_then(|text| str::from_utf8(text).ok()).ok_or(BadHead::Shape { expected })
     }
 
     /// A whole number as JSON has it: no sign, no leading zero.

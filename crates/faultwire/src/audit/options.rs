@@ -55,6 +55,13 @@ pub enum Alarm {
         /// How many failures were answered without being recorded.
         missed: u64,
     },
+    /// The log was closed before it worked again.
+    Lost {
+        /// How many failures were answered without being recorded, and without a record of that.
+        missed: u64,
+        /// What is wrong with the log.
+        why: String,
+    },
     /// Bytes that were no whole record were moved aside when the log was opened.
     Repaired {
         /// How many.
@@ -76,10 +83,13 @@ impl fmt::Display for Alarm {
             Self::Recovered { missed } => {
                 write!(f, "the audit log works again; {missed} failures were not recorded")
             }
+            Self::Lost { missed, why } => {
+                write!(f, "AUDIT LOG FAILED: {missed} failures are recorded nowhere: {why}")
+            }
             Self::Repaired { bytes, moved_to } => write!(
                 f,
-                "the audit log ended in {bytes} bytes that are no whole record, as after a crash; \
-                 they were moved to {moved_to}"
+                "a file of the audit log ended in {bytes} bytes that are not whole, as after a \
+                 crash; they were moved to {moved_to}"
             ),
         }
     }

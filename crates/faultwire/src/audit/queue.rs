@@ -185,6 +185,9 @@ impl Shared {
             // A panic there was caught and told already.
             let _ = thread.join();
         }
+        if first && failed.is_some() && self.options.fail_open {
+            self.confess();
+        }
         let sealed = self.writer().take().map_or(Ok(()), |mut writer| writer.seal());
         if let Err(why) = &sealed {
             self.shout(why);
@@ -273,6 +276,17 @@ impl Shared {
         }
         (self.options.alarm)(&Alarm::Recovered { missed });
         Ok(writer)
+    }
+
+    /// The last chance to write down what was missed.
+    fn confess(&self) {
+        match guarded(|| self.reopen()) {
+            Ok(writer) => *self.writer() = Some(writer),
+            Err(why) => {
+                let missed = self.queue().failed.as_ref().map_or(0, |failed| failed.missed);
+                (self.options.alarm)(&Alarm::Lost { missed, why: why.to_string() });
+            }
+        }
     }
 
     /// From now on nothing is recorded. The files are let go: what was written to them last may

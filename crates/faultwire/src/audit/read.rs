@@ -114,8 +114,9 @@ pub fn each_line<E>(
     storage: &dyn Storage,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> io::Result<Result<(), E>> {
-    let Some(mut number) = segments::first(storage)? else { return Ok(Ok(())) };
-    while let Some(segment) = segments::open(storage, number)? {
+    let mut numbers = segments::present(storage)?.into_iter().peekable();
+    while let Some(number) = numbers.next() {
+        let Some(segment) = segments::open(storage, number)? else { continue };
         let live = segment.is_live();
         let mut lines = Lines::new(segment.file);
         while let Some(line) = lines.next_line()? {
@@ -125,10 +126,11 @@ pub fn each_line<E>(
                 return Ok(Err(stop));
             }
         }
-        if live {
-            break;
+        // What was the live one may have got its number meanwhile, and a successor.
+        if !live && numbers.peek().is_none() {
+            let after = segments::present(storage)?.into_iter().filter(|n| *n > number);
+            numbers = after.collect::<Vec<_>>().into_iter().peekable();
         }
-        number += 1;
     }
     Ok(Ok(()))
 }

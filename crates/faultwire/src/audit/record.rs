@@ -10,6 +10,7 @@ use crate::audit::call::Call;
 use crate::audit::exact;
 use crate::audit::hash::Hash;
 use crate::audit::line::LONGEST_LINE;
+use crate::audit::segments::SEGMENT;
 
 /// The body of one record, ready to be written: everything that does not depend on its place in
 /// the log.
@@ -79,7 +80,7 @@ impl Entry {
     }
 
     pub(crate) fn segment(number: u64, before: Option<&Before>) -> Self {
-        let record = SegmentRecord { r#type: "segment", segment: number, before };
+        let record = SegmentRecord { r#type: SEGMENT, segment: number, before };
         Self::of(&record).unwrap_or_else(Self::unwritable)
     }
 

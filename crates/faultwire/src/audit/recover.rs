@@ -47,6 +47,11 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
     let live =
         if has_live { scan(storage, LIVE, &checkpoints)? } else { Scan::Empty { torn: false } };
     let found = match live {
+        // Two segments under one number, or full ones after the live one.
+        Scan::Segment(end) if fulls.last().is_some_and(|last| *last >= end.segment) => {
+            let last = fulls.last().copied().unwrap_or_default();
+            return Err(OpenError::Stray(storage.place().join(segment::full(last))));
+        }
         Scan::Segment(end) => Found {
             live: true,
             batch: end.batch,
@@ -231,7 +236,7 @@ impl Pass<'_> {
             _ if may_be_torn(line.raw) => return Ok(None),
             _ => return Err(OpenError::Foreign(self.path())),
         };
-        let Some(SegmentLine { segment, before }) = SegmentLine::read(body) else {
+        let Some(SegmentLine { segment, before }) = SegmentLine::read(&head, body) else {
             return Ok(None);
         };
         let contradiction = Broken::Head(BadHead::Shape { expected: "what came before it" });

@@ -1,5 +1,7 @@
 //! The files of a log: the live segment, the full ones beside it, and what belongs to them.
 
+use crate::audit::hash::Hash;
+
 /// The segment that is written to.
 pub const LIVE: &str = "audit-log.jsonl";
 /// The signed checkpoints.
@@ -38,7 +40,12 @@ pub fn numbers(names: &[String]) -> Vec<u64> {
 /// Where bytes go that a crash left behind. The same bytes go to the same name, so that a
 /// recovery which is itself cut short can be done again.
 #[must_use]
-pub fn torn(seq: u64, hash: &super::hash::Hash) -> String {
-    let hex = hash.to_string();
-    format!("audit-log.torn-{seq}-{}", &hex[..12])
+pub fn torn(seq: u64, hash: &Hash) -> String {
+    format!("audit-log.torn-{seq}-{}", &hash.to_string()[..12])
+}
+
+/// The same for a checkpoint.
+#[must_use]
+pub fn torn_note(hash: &Hash) -> String {
+    format!("audit-log.torn-checkpoint-{}", &hash.to_string()[..12])
 }

@@ -28,18 +28,38 @@ impl Segment {
     }
 }
 
+/// The type of a segment's first line.
+pub(crate) const SEGMENT: &str = "segment";
+
 /// What a segment's first line says.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SegmentLine {
     pub segment: u64,
+    /// It may be null, but must be there.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub before: Option<Before>,
 }
 
 impl SegmentLine {
-    /// Reads the part of the line that follows its head.
-    pub fn read(body: &[u8]) -> Option<Self> {
+    /// What the line says, if it is one.
+    pub fn read(head: &Head<'_>, body: &[u8]) -> Option<Self> {
+        if head.kind != SEGMENT {
+            return None;
+        }
         serde_json::from_slice(&[b"{", body].concat()).ok()
     }
+}
+
+/// The numbers of the segments that are there, in order, the live one last.
+pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
+    let names = storage.names()?;
+    let mut numbers = segment::numbers(&names);
+    let last = numbers.last().copied().unwrap_or(0);
+    if names.iter().any(|name| name == LIVE) {
+        let live = live_number(storage)?.unwrap_or(last + 1);
+        numbers.extend((live > last).then_some(live));
+    }
+    Ok(numbers)
 }
 
 /// The number of the oldest segment that is there.
@@ -62,10 +82,10 @@ pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
 pub fn open_at(storage: &dyn Storage, number: u64, offset: u64) -> io::Result<Option<Segment>> {
     for _ in 0..8 {
         let full = segment::full(number);
-        if let Some(file) = present(storage.read_from(&full, offset))? {
+        if let Some(file) = if_there(storage.read_from(&full, offset))? {
             return Ok(Some(Segment { number, name: full, file }));
         }
-        let Some(file) = present(storage.read_from(LIVE, offset))? else { continue };
+        let Some(file) = if_there(storage.read_from(LIVE, offset))? else { continue };
         match live_number(storage)? {
             // A first line that cannot be read is for the caller to judge.
             None => return Ok(Some(Segment { number, name: LIVE.to_owned(), file })),
@@ -80,14 +100,14 @@ pub fn open_at(storage: &dyn Storage, number: u64, offset: u64) -> io::Result<Op
 }
 
 pub(crate) fn live_number(storage: &dyn Storage) -> io::Result<Option<u64>> {
-    let Some(file) = present(storage.read(LIVE))? else { return Ok(None) };
+    let Some(file) = if_there(storage.read(LIVE))? else { return Ok(None) };
     let mut lines = Lines::new(file);
     let first = lines.next_line()?;
     let head = first.and_then(|line| Head::read(line.raw).ok());
-    Ok(head.and_then(|(_, body)| SegmentLine::read(body)).map(|line| line.segment))
+    Ok(head.and_then(|(head, body)| SegmentLine::read(&head, body)).map(|line| line.segment))
 }
 
-fn present<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+fn if_there<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -82,8 +82,10 @@ impl Disk {
 
 impl Storage for Disk {
     fn prepare(&self) -> io::Result<()> {
-        if self.dir.is_dir() {
-            return Ok(());
+        match fs::metadata(&self.dir) {
+            Ok(found) if found.is_dir() => return Ok(()),
+            Ok(_) => return Err(io::Error::other("a file stands in its place")),
+            Err(_) => {}
         }
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|p| !p.exists()).collect();
         create_private(&self.dir)?;
@@ -117,7 +119,9 @@ impl Storage for Disk {
     }
 
     fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let mut file = File::open(self.dir.join(name))?;
+        let path = self.dir.join(name);
+        regular(&path)?;
+        let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Box::new(file))
     }
@@ -127,6 +131,9 @@ impl Storage for Disk {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         restrict(&mut options, access);
+        if path.exists() {
+            regular(&path)?;
+        }
         let file = options.open(&path)?;
         Ok(Box::new(DiskTail { file, path }))
     }
@@ -175,6 +182,12 @@ impl Tail for DiskTail {
             Err(e) => Err(e),
         }
     }
+}
+
+/// A pipe or a device would be read for ever.
+fn regular(path: &Path) -> io::Result<()> {
+    let found = fs::metadata(path)?;
+    if found.is_file() { Ok(()) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 /// Takes the lock. A reader that looks who holds it has it for a moment, too, so one refusal is

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
@@ -10,8 +11,8 @@ use crate::audit::checkpoint::{BadCheckpoints, Checkpoints};
 use crate::audit::key::PublicKey;
 use crate::audit::line::{BadHead, Head, LONGEST_LINE};
 use crate::audit::lines::{Line, Lines, Shape};
-use crate::audit::segment::{CHECKPOINTS, LIVE, PUBLIC_KEY};
-use crate::audit::segments::{self, SegmentLine};
+use crate::audit::segment::{self, CHECKPOINTS, LIVE, PUBLIC_KEY};
+use crate::audit::segments::{self, SEGMENT, SegmentLine};
 use crate::audit::storage::Storage;
 
 /// A log that holds.
@@ -33,7 +34,7 @@ pub struct Verified {
     pub key: Option<String>,
     /// The first record that is there, where older segments were taken away.
     pub first: u64,
-    /// Whether the last line is being written at this moment.
+    /// Whether the log was being written meanwhile, and has more by now.
     pub growing: bool,
 }
 
@@ -69,6 +70,9 @@ pub enum Wrong {
         "the last line is unfinished, as after a crash; opening the log to write moves it aside"
     )]
     Unfinished,
+    /// A line was whole once, and is not now.
+    #[error("the line breaks off")]
+    Cut,
     /// A line is longer than any record.
     #[error("the line is longer than {LONGEST_LINE} bytes")]
     TooLong,
@@ -78,6 +82,15 @@ pub enum Wrong {
     /// A segment is not there.
     #[error("segment {0} is missing")]
     Missing(u64),
+    /// A segment is there that cannot be one of this log.
+    #[error("the live segment does not come after this one")]
+    Stray,
+    /// There are signatures, and no key to check them with.
+    #[error("there is no key to check the signatures with")]
+    NoKey,
+    /// The checkpoints are those of another log.
+    #[error("the checkpoints are those of another log, {0}")]
+    OtherLog(String),
     /// There is no log.
     #[error("there is no log here")]
     Nothing,
@@ -139,16 +152,24 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(mut self) -> Result<Verified, Finding> {
-        let first = segments::first(self.storage).map_err(|e| self.finding("", e.into()))?;
-        let Some(first) = first else { return Err(self.finding("", Wrong::Nothing)) };
+        let there = segments::present(self.storage).map_err(|e| self.finding("", e.into()))?;
+        let [first, ..] = there[..] else { return Err(self.finding("", Wrong::Nothing)) };
+        // A busy writer begins segments faster than they can be read: what counts is what there
+        // was at the beginning.
+        let last = there.last().copied().unwrap_or(first);
         let key = self.key()?;
         let checkpoints = self.checkpoints(key.as_ref())?;
+        if key.is_none() && !checkpoints.all.is_empty() {
+            return Err(self.finding(PUBLIC_KEY, Wrong::NoKey));
+        }
         if self.expect.key.is_some() && checkpoints.all.is_empty() {
             return Err(self.finding(CHECKPOINTS, Wrong::Unsigned));
         }
         let mut check = Check::new(checkpoints);
-        let mut number = if self.expect.archived { first } else { 1 };
+        let begin = if self.expect.archived { first } else { 1 };
+        let mut number = begin;
         loop {
+            self.catch_up(&mut check, key.as_ref())?;
             let opened = segments::open(self.storage, number);
             let Some(segment) = opened.map_err(|e| self.finding("", e.into()))? else {
                 return Err(self.finding("", Wrong::Missing(number)));
@@ -158,13 +179,40 @@ impl Walk<'_> {
             if live {
                 break;
             }
+            if number >= last && self.storage.holder().is_some() {
+                check.outrun = true;
+                break;
+            }
             number += 1;
         }
-        let last = check.checkpoints.sealed();
-        let verified = check
-            .finish(number)
-            .map_err(|why| Finding { good: last, ..self.finding(CHECKPOINTS, why) })?;
+        self.no_strays(number)?;
+        let good = check.records();
+        let finished = check.finish(number - begin + 1);
+        let verified =
+            finished.map_err(|why| Finding { good, ..self.finding(CHECKPOINTS, why) })?;
         Ok(Verified { key: key.map(|key| key.to_string()), ..verified })
+    }
+
+    /// While a log is read it may grow. A segment that is newer than the checkpoints we know has
+    /// newer checkpoints, too.
+    fn catch_up(&self, check: &mut Check, key: Option<&PublicKey>) -> Result<(), Finding> {
+        let before = check.records();
+        if before > 0 && check.checkpoints.root_at(before).is_none() {
+            check.checkpoints = Arc::new(self.checkpoints(key)?);
+        }
+        Ok(())
+    }
+
+    /// No full segment comes after the live one, or before the first.
+    fn no_strays(&self, live: u64) -> Result<(), Finding> {
+        let names = self.storage.names().map_err(|e| self.finding("", e.into()))?;
+        let stray = segment::numbers(&names).into_iter().find(|n| *n == 0 || *n > live);
+        // The live one may have got its number, and a successor, while it was read.
+        let grown = self.storage.holder().is_some();
+        match stray {
+            Some(number) if !grown => Err(self.finding(&segment::full(number), Wrong::Stray)),
+            _ => Ok(()),
+        }
     }
 
     /// Checks a segment. Whether its lines are JSON is looked at by another thread meanwhile.
@@ -215,6 +263,12 @@ impl Walk<'_> {
                     check.growing = true;
                     break;
                 }
+                // Opening repairs only what nobody signed.
+                let sealed = check.checkpoints.sealed() > check.records();
+                let why = match why {
+                    Wrong::Unfinished if sealed || name != LIVE => Wrong::Cut,
+                    why => why,
+                };
                 let (line, good) = (Some(number), check.records());
                 return Err(Finding { line, good, ..self.finding(name, why) });
             }
@@ -263,9 +317,15 @@ fn first_that_is_no_json(file: Box<dyn Read + Send>) -> Option<(u64, String)> {
     let mut lines = Lines::new(file);
     // What cannot be read is found by the other thread, too.
     while let Ok(Some(line)) = lines.next_line() {
-        let json = serde_json::from_slice::<IgnoredAny>(line.raw);
-        if let (Shape::Whole, Err(why)) = (line.shape, json) {
-            return Some((line.number, why.to_string()));
+        if line.shape != Shape::Whole {
+            continue;
+        }
+        let why = match str::from_utf8(line.raw) {
+            Ok(text) => serde_json::from_str::<IgnoredAny>(text).err().map(|e| e.to_string()),
+            Err(e) => Some(e.to_string()),
+        };
+        if let Some(why) = why {
+            return Some((line.number, why));
         }
     }
     None
@@ -276,21 +336,31 @@ const TELL_EVERY: u64 = 1024 * 1024;
 /// The state of a verification between two lines. A copy of it goes on from there by itself.
 #[derive(Clone, Debug)]
 pub struct Check {
-    checkpoints: std::sync::Arc<Checkpoints>,
+    checkpoints: Arc<Checkpoints>,
     chain: Option<Chain>,
     /// The segment whose first line comes next.
     begins: Option<u64>,
     first: u64,
     bytes: u64,
     growing: bool,
+    /// Whether the log has grown by more than its last line meanwhile.
+    outrun: bool,
 }
 
 impl Check {
     /// Before the first line.
     #[must_use]
     pub fn new(checkpoints: Checkpoints) -> Self {
-        let checkpoints = std::sync::Arc::new(checkpoints);
-        Self { checkpoints, chain: None, begins: None, first: 0, bytes: 0, growing: false }
+        let checkpoints = Arc::new(checkpoints);
+        Self {
+            checkpoints,
+            chain: None,
+            begins: None,
+            first: 0,
+            bytes: 0,
+            growing: false,
+            outrun: false,
+        }
     }
 
     /// The next line is the first of this segment.
@@ -325,8 +395,8 @@ impl Check {
             self.first_line(raw, number)?;
         }
         let Some(chain) = &mut self.chain else { return Err(Wrong::Segment) };
-        let (_, body) = chain.take(raw)?;
-        if begins.is_none() && body.starts_with(b"\"type\":\"segment\"") {
+        let (head, _) = chain.take(raw)?;
+        if begins.is_none() && head.kind == SEGMENT {
             return Err(Wrong::Segment);
         }
         self.bytes += raw.len() as u64 + 1;
@@ -336,7 +406,7 @@ impl Check {
     /// Takes up the chain where a first line says that it stands, and makes sure that it does.
     fn first_line(&mut self, raw: &[u8], number: u64) -> Result<(), Wrong> {
         let (head, body) = Head::read(raw).map_err(Broken::from)?;
-        let line = SegmentLine::read(body).ok_or(Wrong::Segment)?;
+        let line = SegmentLine::read(&head, body).ok_or(Wrong::Segment)?;
         let claimed = Chain::resume(&head, line.before.as_ref()).ok_or(Wrong::Segment)?;
         let fits = match &self.chain {
             // A chain that is broken has its own, clearer words.
@@ -371,11 +441,11 @@ impl Check {
     pub fn finish(self, segments: u64) -> Result<Verified, Wrong> {
         let (have, sealed) = (self.records(), self.checkpoints.sealed());
         let log = self.chain.as_ref().map(|chain| chain.log().to_owned()).unwrap_or_default();
-        if have < sealed {
-            return Err(Wrong::Shrunk { sealed, have });
+        if let Some(other) = self.checkpoints.last().filter(|last| last.log != log) {
+            return Err(Wrong::OtherLog(other.log.clone()));
         }
-        if self.checkpoints.last().is_some_and(|last| last.log != log) {
-            return Err(Wrong::Forked(sealed));
+        if have < sealed && !self.outrun {
+            return Err(Wrong::Shrunk { sealed, have });
         }
         Ok(Verified {
             log,
@@ -383,10 +453,10 @@ impl Check {
             segments,
             bytes: self.bytes,
             checkpoints: self.checkpoints.all.len() as u64,
-            sealed,
+            sealed: sealed.min(have),
             key: None,
             first: self.first,
-            growing: self.growing,
+            growing: self.growing || self.outrun,
         })
     }
 }

@@ -44,7 +44,8 @@ impl Writer {
         let found = examine(&**storage, key.as_ref().map(|key| key.public()))?;
         let key = key.map_or_else(|| opening.new_key(&found, &log), Ok)?;
         opening.publish(&key)?;
-        let torn = opening.set_aside(&found)?;
+        let torn = opening.set_aside_tail(&found)?;
+        let torn_note = opening.set_aside_note(&found)?;
         let Files { live, checkpoints } = opening.files(&found)?;
         let born_ms = found.born.parse().map_or(0, Timestamp::as_millisecond);
         let (good, segment, has_first_line) = (found.good, found.segment, found.live);
@@ -67,6 +68,9 @@ impl Writer {
         }
         if let Some(torn) = torn {
             writer.commit(&[Entry::recovery(&torn)]).map_err(OpenError::Failed)?;
+            (options.alarm)(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
+        }
+        if let Some(torn) = torn_note {
             (options.alarm)(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
         }
         Ok(writer)
@@ -229,26 +233,40 @@ impl Opening<'_> {
         self.put(PUBLIC_KEY, &line, Access::Usual)
     }
 
-    /// Keeps the bytes at the end of the live file that are no record, and cuts them off.
-    fn set_aside(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
-        if !found.torn {
-            return Ok(None);
-        }
+    /// Keeps the bytes at the end of the live file that are no record.
+    fn set_aside_tail(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
+        let seq = found.chain.as_ref().map_or(0, Chain::next);
+        let name = |hash: &Hash| segment::torn(seq, hash);
+        found.torn.then(|| self.set_aside(LIVE, found.good, name)).transpose()
+    }
+
+    /// Keeps the bytes at the end of the checkpoints that are none.
+    fn set_aside_note(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
+        let from = found.checkpoints.len;
+        let torn = found.torn_checkpoint;
+        torn.then(|| self.set_aside(CHECKPOINTS, from, segment::torn_note)).transpose()
+    }
+
+    fn set_aside(
+        &self,
+        file: &str,
+        from: u64,
+        name: impl FnOnce(&Hash) -> String,
+    ) -> Result<Torn, OpenError> {
         let mut bytes = Vec::new();
-        let mut live = self.storage.read(LIVE).map_err(self.io(LIVE, "read it"))?;
-        live.read_to_end(&mut bytes).map_err(self.io(LIVE, "read it"))?;
-        let bytes = &bytes[usize::try_from(found.good).unwrap_or(usize::MAX).min(bytes.len())..];
-        let hash = Hash::of(bytes);
-        let name = segment::torn(found.chain.as_ref().map_or(0, Chain::next), &hash);
+        let read = self.storage.read_from(file, from);
+        read.and_then(|mut tail| tail.read_to_end(&mut bytes)).map_err(self.io(file, "read it"))?;
+        let hash = Hash::of(&bytes);
+        let name = name(&hash);
         let mut aside =
             self.storage.append(&name, Access::Usual).map_err(self.io(&name, "create it"))?;
         aside
             .cut(0)
-            .and_then(|()| aside.write(bytes))
+            .and_then(|()| aside.write(&bytes))
             .and_then(|()| aside.sync())
             .and_then(|()| self.storage.sync_names())
             .map_err(self.io(&name, "write to it"))?;
-        Ok(Some(Torn { bytes: bytes.len() as u64, sha256: hash.to_string(), moved_to: name }))
+        Ok(Torn { bytes: bytes.len() as u64, sha256: hash.to_string(), moved_to: name })
     }
 
     /// Opens the files to write to, cut back to what is good. What is good may be only in memory,

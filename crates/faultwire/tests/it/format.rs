@@ -285,7 +285,8 @@ proptest! {
     #[test]
     fn a_head_reads_back(seq: u64, synced: u64, hash: [u8; 32]) {
         let log = "0123456789abcdef0123456789abcdef";
-        let head = Head { seq, ts: "2026-01-19T15:32:10.123Z", log, prev: Hash(hash), synced };
+        let ts = "2026-01-19T15:32:10.123Z";
+        let head = Head { seq, ts, log, prev: Hash(hash), synced, kind: "x" };
         let mut line = Vec::new();
         head.write(&mut line);
         line.extend_from_slice(b"\"type\":\"x\"}");

@@ -24,49 +24,70 @@ const LONGEST_LINE: usize = 4 * 1024 * 1024;
 pub fn run(args: &AppendArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
     let log = Log::open(args.place.dir(), options(args)?)?;
-    let recorded = match args.in_flight {
+    let tally = match args.in_flight {
         1 => one_by_one(&contract, &log),
         many => together(&contract, &log, many.into()),
     };
     let closed = log.close();
-    Ok(if recorded? && closed.is_ok() { Done::Fine } else { Done::Findings })
+    let tally = tally?;
+    if tally.refused > 0 {
+        let what = format!("{} lines were refused, the others are recorded", tally.refused);
+        return Err(Problem::bad("stdin", what, "mend them, and send them again"));
+    }
+    Ok(if tally.unrecorded == 0 && closed.is_ok() { Done::Fine } else { Done::Findings })
 }
 
-/// Each answer is printed before the next fault is read. Tells whether all are recorded.
-fn one_by_one(contract: &Arc<Contract>, log: &Log) -> Result<bool, Problem> {
-    let mut all_recorded = true;
-    edge::lines(LONGEST_LINE, |number, line| {
-        let Some(given) = Given::read(number, line)? else { return Ok(()) };
-        let prepared = given.prepare(number, contract, log)?;
-        let receipt = log.append(prepared.entry);
-        all_recorded &= print_answer(prepared.answer, receipt, contract)?;
-        Ok(())
+/// What did not go well.
+#[derive(Default)]
+struct Tally {
+    /// Lines that are no faults.
+    refused: u64,
+    /// Faults that could not be written down.
+    unrecorded: u64,
+}
+
+/// Each answer is printed before the next fault is read.
+fn one_by_one(contract: &Arc<Contract>, log: &Log) -> Result<Tally, Problem> {
+    let mut tally = Tally::default();
+    edge::lines(LONGEST_LINE, |number, line| match Prepared::read(number, line, contract, log) {
+        Ok(None) => Ok(()),
+        Ok(Some(prepared)) => {
+            let receipt = log.append(prepared.entry);
+            tally.print(prepared.answer, receipt, contract)
+        }
+        Err(problem) => tally.refuse(&problem),
     })?;
-    Ok(all_recorded)
+    Ok(tally)
 }
 
-/// Faults are read while others are on their way to disk. Tells whether all are recorded.
-fn together(contract: &Arc<Contract>, log: &Log, in_flight: usize) -> Result<bool, Problem> {
-    let (sender, receiver) = sync_channel::<(Answer, Ticket)>(in_flight);
+/// Faults are read while others are on their way to disk.
+fn together(contract: &Arc<Contract>, log: &Log, in_flight: usize) -> Result<Tally, Problem> {
+    let (sender, receiver) = sync_channel::<Result<(Answer, Ticket), Problem>>(in_flight);
     thread::scope(|scope| {
         let printer = scope.spawn(move || {
-            let mut all_recorded = true;
-            for (answer, ticket) in receiver {
-                all_recorded &= print_answer(answer, ticket.wait(), contract)?;
+            let mut tally = Tally::default();
+            for item in receiver {
+                match item {
+                    Ok((answer, ticket)) => tally.print(answer, ticket.wait(), contract)?,
+                    Err(problem) => tally.refuse(&problem)?,
+                }
             }
-            Ok(all_recorded)
+            Ok(tally)
         });
         let read = edge::lines(LONGEST_LINE, |number, line| {
-            let Some(given) = Given::read(number, line)? else { return Ok(()) };
-            let prepared = given.prepare(number, contract, log)?;
-            let ticket = log.submit(prepared.entry);
+            let item = match Prepared::read(number, line, contract, log) {
+                Ok(None) => return Ok(()),
+                Ok(Some(prepared)) => Ok((prepared.answer, log.submit(prepared.entry))),
+                Err(problem) => Err(problem),
+            };
             // Nobody takes the answers any more: the printer knows why.
-            let sent = sender.send((prepared.answer, ticket));
-            sent.map_err(|_| Problem::Output(io::ErrorKind::BrokenPipe.into()))
+            let closed = |_| Problem::Output(io::ErrorKind::BrokenPipe.into());
+            sender.send(item).map_err(closed)
         });
         drop(sender);
-        let printed = printer.join().unwrap_or(Ok(false));
-        printed.and_then(|all_recorded| read.map(|()| all_recorded))
+        let panicked = || Err(Problem::Output(io::Error::other("the printing thread panicked")));
+        let printed = printer.join().unwrap_or_else(|_| panicked());
+        printed.and_then(|tally| read.map(|()| tally))
     })
 }
 
@@ -107,7 +128,7 @@ struct Wrapped<'a> {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct GivenCall {
-    request: Option<Value>,
+    request: Option<Box<RawValue>>,
     client: Option<String>,
     /// Hashed with the log's key, and written nowhere.
     arguments: Option<Value>,
@@ -117,49 +138,37 @@ struct GivenCall {
 }
 
 impl Given {
-    fn read(number: usize, line: Line) -> Result<Option<Self>, Problem> {
-        let place = format!("stdin, line {number}");
-        let help = r#"write a fault as {"code":"…"}, or {"fault":{…},"call":{…}}"#;
-        let Line::Whole(line) = line else {
-            return Err(Problem::bad(&place, "the line is too long", help));
-        };
-        if line.trim_ascii().is_empty() {
-            return Ok(None);
-        }
-        let bad = |e: serde_json::Error| Problem::bad(&place, e.to_string(), help);
-        let keys: Value = serde_json::from_slice(&line).map_err(bad)?;
+    fn read(line: &[u8]) -> Result<Self, serde_json::Error> {
+        let keys: Value = serde_json::from_slice(line)?;
         if keys.get("fault").is_none() {
-            let fault = serde_json::from_slice(&line).map_err(bad)?;
-            return Ok(Some(Self { fault, call: GivenCall::default() }));
+            let fault = serde_json::from_slice(line)?;
+            return Ok(Self { fault, call: GivenCall::default() });
         }
-        let wrapped: Wrapped<'_> = serde_json::from_slice(&line).map_err(bad)?;
-        let fault = serde_json::from_str(wrapped.fault.get()).map_err(bad)?;
-        Ok(Some(Self { fault, call: wrapped.call }))
+        let wrapped: Wrapped<'_> = serde_json::from_slice(line)?;
+        let fault = serde_json::from_str(wrapped.fault.get())?;
+        Ok(Self { fault, call: wrapped.call })
     }
+}
 
-    fn prepare(
-        self,
-        number: usize,
-        contract: &Arc<Contract>,
-        log: &Log,
-    ) -> Result<Prepared, Problem> {
-        let fault = Fault::new(contract, self.fault, &edge::stamp(contract)).map_err(|e| {
-            let help = format!("`faultwire contract show {}` lists its codes", contract.name);
-            Problem::bad(&format!("stdin, line {number}"), e.to_string(), help)
-        })?;
-        let envelope = fault.envelope(Surface::Mcp, Profile::default());
-        let call = Call {
-            request: self.call.request,
-            client: self.call.client,
-            arguments: self.call.arguments.as_ref().map(|arguments| log.fingerprint(arguments)),
-            upstream_code: self.call.upstream_code,
-            elapsed_ms: self.call.elapsed_ms,
-            attempt: self.call.attempt,
-            envelope: Some(Digest::of(&envelope)),
-        };
-        let entry = Entry::fault(&fault, &call);
-        Ok(Prepared { entry, answer: Answer { fault, envelope } })
+impl GivenCall {
+    fn into_call(self, log: &Log, envelope: &[u8]) -> Call {
+        Call {
+            request: self.request.map(|id| exact_id(id.get())),
+            client: self.client,
+            arguments: self.arguments.as_ref().map(|arguments| log.fingerprint(arguments)),
+            upstream_code: self.upstream_code,
+            elapsed_ms: self.elapsed_ms,
+            attempt: self.attempt,
+            envelope: Some(Digest::of(envelope)),
+        }
     }
+}
+
+/// An id as it was sent: a number that would lose digits becomes a text.
+fn exact_id(raw: &str) -> Value {
+    let value: Value = serde_json::from_str(raw).unwrap_or(Value::Null);
+    let written = value.to_string();
+    if value.is_number() && written != raw { raw.into() } else { value }
 }
 
 /// A fault that is ready to be recorded, and what to answer when it is.
@@ -168,29 +177,73 @@ struct Prepared {
     answer: Answer,
 }
 
+impl Prepared {
+    /// Reads a line; a blank one is nothing.
+    fn read(
+        number: usize,
+        line: Line,
+        contract: &Arc<Contract>,
+        log: &Log,
+    ) -> Result<Option<Self>, Problem> {
+        let place = format!("stdin, line {number}");
+        let help = r#"write a fault as {"code":"…"}, or {"fault":{…},"call":{…}}"#;
+        let Line::Whole(line) = line else {
+            let what = format!("the line is longer than {LONGEST_LINE} bytes");
+            return Err(Problem::bad(&place, what, help));
+        };
+        if line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let given = Given::read(&line).map_err(|e| {
+            // The line's number is known better here.
+            let what = e.to_string().replace(" at line 1 column ", " at column ");
+            Problem::bad(&place, what, help)
+        })?;
+        let fault = Fault::new(contract, given.fault, &edge::stamp(contract)).map_err(|e| {
+            let help = format!("`faultwire contract show {}` lists its codes", contract.name);
+            Problem::bad(&place, e.to_string(), help)
+        })?;
+        let envelope = fault.envelope(Surface::Mcp, Profile::default());
+        let entry = Entry::fault(&fault, &given.call.into_call(log, &envelope));
+        Ok(Some(Self { entry, answer: Answer { fault, envelope } }))
+    }
+}
+
 struct Answer {
     fault: Fault,
     envelope: Vec<u8>,
 }
 
-/// Prints an answer once its record is on disk. Tells whether it is.
-fn print_answer(
-    answer: Answer,
-    receipt: Result<Receipt, AuditFailed>,
-    contract: &Contract,
-) -> Result<bool, Problem> {
-    let Answer { fault, envelope } = answer;
-    let (seq, envelope) = match receipt {
-        Ok(receipt) => (receipt.seq, envelope),
-        Err(failed) => {
-            let instead =
-                failed.instead_of(&fault, &edge::stamp(contract)).unwrap_or(fault.clone());
-            (None, instead.envelope(Surface::Mcp, Profile::default()))
-        }
-    };
-    let envelope: Value = serde_json::from_slice(&envelope).unwrap_or(Value::Null);
-    let incident = fault.public().incident.as_deref();
-    let answer = json!({ "seq": seq, "incident": incident, "envelope": envelope });
-    edge::print(format!("{answer}\n").as_bytes())?;
-    Ok(seq.is_some())
+impl Tally {
+    /// Prints the answer to a fault, now that its record is on disk or cannot be.
+    fn print(
+        &mut self,
+        answer: Answer,
+        receipt: Result<Receipt, AuditFailed>,
+        contract: &Contract,
+    ) -> Result<(), Problem> {
+        let Answer { fault, envelope } = answer;
+        let (seq, envelope) = match receipt {
+            Ok(receipt) => (receipt.seq, envelope),
+            Err(failed) => {
+                let instead = failed.instead_of(&fault, &edge::stamp(contract));
+                let instead = instead.unwrap_or_else(|_| fault.clone());
+                (None, instead.envelope(Surface::Mcp, Profile::default()))
+            }
+        };
+        self.unrecorded += u64::from(seq.is_none());
+        let envelope: Value = serde_json::from_slice(&envelope).unwrap_or(Value::Null);
+        let incident = fault.public().incident.as_deref();
+        let answer = json!({ "seq": seq, "incident": incident, "envelope": envelope });
+        edge::print(format!("{answer}\n").as_bytes())
+    }
+
+    /// Answers a line that is no fault, so that each line has its answer.
+    fn refuse(&mut self, problem: &Problem) -> Result<(), Problem> {
+        self.refused += 1;
+        edge::complain(&problem.for_people());
+        let why = problem.to_string();
+        let answer = json!({ "seq": null, "incident": null, "envelope": null, "error": why });
+        edge::print(format!("{answer}\n").as_bytes())
+    }
 }

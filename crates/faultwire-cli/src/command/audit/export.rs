@@ -11,6 +11,7 @@ use crate::problem::Problem;
 pub fn run(args: &ExportArgs) -> Result<Done, Problem> {
     let dir = args.place.dir();
     super::expect_log(&dir)?;
+    super::note_gaps(&dir);
     let dialect = match args.format {
         Format::Ocsf => Dialect::Ocsf,
         Format::Ecs => Dialect::Ecs,

@@ -56,6 +56,7 @@ pub fn open(dir: &Path) -> Result<Index, Problem> {
     let index = Index::open(dir, &mut |read| bar.inc(read));
     bar.finish_and_clear();
     let index = index?;
+    super::note_gaps(dir);
     if index.skipped() > 0 {
         let n = index.skipped();
         edge::complain(&format!(
@@ -76,6 +77,7 @@ fn filter(wanted: &Wanted) -> Filter {
         origin: wanted.origin.clone(),
         outcome: wanted.outcome.clone(),
         incident: wanted.incident.clone(),
+        seq: None,
     }
 }
 

@@ -19,6 +19,9 @@ pub fn run(args: &ShowArgs, json: bool) -> Result<Done, Problem> {
     records.reverse();
     if records.is_empty() {
         let text = format!("no record of {} in {}\n", plain(&args.incident), dir.display());
+        if json {
+            edge::print(b"[]\n")?;
+        }
         edge::complain(&text);
         return Ok(Done::Findings);
     }
@@ -35,12 +38,15 @@ pub fn run(args: &ShowArgs, json: bool) -> Result<Done, Problem> {
 /// The records of an incident, the newest first.
 fn find(dir: &Path, incident: &str) -> Result<Vec<Value>, Problem> {
     let index = query::open(dir)?;
-    let filter = Filter { incident: Some(incident.to_owned()), ..Filter::default() };
+    let by_incident = Filter { incident: Some(incident.to_owned()), ..Filter::default() };
+    let by_number = incident.parse().ok().map(|seq| Filter { seq: Some(seq), ..Filter::default() });
     let mut found = Vec::new();
-    index.find::<Problem>(&filter, None, |line| {
-        found.extend(serde_json::from_slice::<Value>(line).ok());
-        Ok(())
-    })?;
+    for filter in [Some(by_incident), by_number].into_iter().flatten() {
+        index.find::<Problem>(&filter, None, |line| {
+            found.extend(serde_json::from_slice::<Value>(line).ok());
+            Ok(())
+        })?;
+    }
     Ok(found)
 }
 

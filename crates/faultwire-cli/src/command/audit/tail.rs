@@ -21,7 +21,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn run(args: &TailArgs, json: bool) -> Result<Done, Problem> {
     let dir = args.place.dir();
     super::expect_log(&dir)?;
-    let failed = |e| Problem::File(dir.clone(), e);
+    super::note_gaps(&dir);
+    let failed = |e: io::Error| {
+        let help = "it was there before: look who removed or changed it";
+        Problem::bad(&dir.display().to_string(), e.to_string(), help)
+    };
     let (newest, mut at) = newest(&dir, args.lines).map_err(failed)?;
     newest.iter().try_for_each(|line| print(line, json))?;
     if !args.follow {
@@ -49,21 +53,14 @@ fn print(line: &[u8], json: bool) -> Result<(), Problem> {
 
 /// The last lines of the log, and where it goes on after them.
 fn newest(dir: &Path, count: usize) -> io::Result<(VecDeque<Vec<u8>>, Position)> {
-    let disk = Disk::new(dir);
-    let first = segments::first(&disk)?.unwrap_or(1);
-    let mut last = first;
-    while let Some(segment) = segments::open(&disk, last)? {
-        if segment.is_live() {
-            break;
-        }
-        last += 1;
-    }
+    let mut numbers = segments::present(&Disk::new(dir))?;
+    let last = numbers.pop().unwrap_or(1);
     let mut lines = VecDeque::new();
     let mut at = Position { segment: last, offset: 0 };
     at.read_on(dir, &mut |line| keep(&mut lines, line, count))?;
-    let mut number = last;
-    while lines.len() < count && number > first {
-        number -= 1;
+    while lines.len() < count
+        && let Some(number) = numbers.pop()
+    {
         let mut older = VecDeque::new();
         let missing = count - lines.len();
         let mut before = Position { segment: number, offset: 0 };
@@ -101,7 +98,10 @@ impl Position {
     fn read_segment(&mut self, dir: &Path, each: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let disk = Disk::new(dir);
         let opened = segments::open_at(&disk, self.segment, self.offset)?;
-        let Some(segment) = opened else { return Ok(true) };
+        let Some(segment) = opened else {
+            // Between two segments there is no live one for a moment; a log that is gone is gone.
+            return if dir.exists() { Ok(true) } else { Err(io::ErrorKind::NotFound.into()) };
+        };
         let live = segment.is_live();
         let mut lines = Lines::starting_at(segment.file, self.offset);
         while let Some(line) = lines.next_line()? {

@@ -1,11 +1,10 @@
 //! `audit verify`: does the log hold?
 
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use faultwire::audit::{
-    Disk, Expect, Finding, Lines, PublicKey, Verified, Wrong, legacy, segment, verify,
+    Disk, Expect, Finding, PublicKey, Verified, Wrong, legacy, segment, verify,
 };
 use serde_json::json;
 
@@ -18,7 +17,8 @@ use crate::{edge, progress};
 pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     let named = args.place.dir();
     let key = args.key.as_deref().map(public_key).transpose()?;
-    if let Some(file) = legacy_file(&named)? {
+    let file = if named.is_dir() { named.join(segment::LIVE) } else { named.clone() };
+    if super::first_line(&file)?.is_some_and(|line| legacy::is_legacy(&line)) {
         if key.is_some() {
             let help = "leave --key away: that format has no signatures";
             return Err(Problem::bad(
@@ -29,11 +29,7 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
         }
         return run_legacy(&file, json);
     }
-    let dir = if named.is_file() {
-        named.parent().map(Path::to_owned).unwrap_or_default()
-    } else {
-        named
-    };
+    let dir = if named.is_dir() || !named.exists() { named } else { directory_of(&named)? };
     let given = key.is_some();
     super::expect_log(&dir)?;
     let expect = Expect { key, archived: args.archived };
@@ -42,14 +38,40 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     bar.finish_and_clear();
     match verified {
         Ok(verified) => good(&dir, &verified, given, json),
-        Err(finding) => bad(&finding, json),
+        Err(finding) => match &finding.why {
+            Wrong::Io(e) => {
+                let help = help(&finding.why);
+                Err(Problem::bad(&finding.path.display().to_string(), e.to_string(), help))
+            }
+            _ => bad(&finding, json),
+        },
     }
+}
+
+/// The directory of a log, one of whose own files was named.
+fn directory_of(file: &Path) -> Result<PathBuf, Problem> {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if name != segment::LIVE && segment::number(name).is_none() {
+        let what = "it begins with no record, neither of this format nor of the older one";
+        let help = "name the directory of a log, or a file of the older format";
+        return Err(Problem::bad(&file.display().to_string(), what, help));
+    }
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    Ok(dir.unwrap_or(Path::new(".")).to_owned())
 }
 
 /// A key in a file, or as it is.
 fn public_key(text: &str) -> Result<PublicKey, Problem> {
     if let Ok(key) = PublicKey::parse(text) {
         return Ok(key);
+    }
+    if text.trim_start().starts_with("PRIVATE+KEY+") {
+        let help = "give the public key, the one line of audit-log.pub; and change this one, since others can see what is typed";
+        return Err(Problem::bad(
+            "--key",
+            "this is a signing key, which nobody else should know",
+            help,
+        ));
     }
     let line = edge::file(Path::new(text)).map_err(|_| {
         let help = "name the file with the public key (audit-log.pub), or give the key itself";
@@ -59,18 +81,6 @@ fn public_key(text: &str) -> Result<PublicKey, Problem> {
         let help = "the public key is the one line of audit-log.pub; never hand out audit-log.key";
         Problem::bad(text, e.to_string(), help)
     })
-}
-
-/// The file of the older format that was named, or that the directory holds.
-fn legacy_file(named: &Path) -> Result<Option<PathBuf>, Problem> {
-    let file = if named.is_dir() { named.join(segment::LIVE) } else { named.to_owned() };
-    if !file.is_file() {
-        return Ok(None);
-    }
-    let opened = File::open(&file).map_err(|e| Problem::File(file.clone(), e))?;
-    let mut lines = Lines::new(opened);
-    let first = lines.next_line().map_err(|e| Problem::File(file.clone(), e))?;
-    Ok(first.is_some_and(|line| legacy::is_legacy(line.raw)).then_some(file))
 }
 
 fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done, Problem> {
@@ -108,7 +118,7 @@ fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done
     }
     text += &signatures(verified, given);
     if verified.growing {
-        text += "  the last line is being written at this moment\n";
+        text += "  the log is being written, and has more by now\n";
     }
     edge::show(&text)?;
     Ok(Done::Fine)
@@ -168,8 +178,9 @@ fn help(why: &Wrong) -> &'static str {
         Wrong::Missing(_) => {
             "bring the segment back; if it was archived on purpose, --archived checks the rest"
         }
-        Wrong::Key(_) => "name the public key with --key",
-        Wrong::Io(_) => "make the file readable for this user",
+        Wrong::Key(_) | Wrong::NoKey => "name the public key with --key",
+        Wrong::Stray => "move the file away: it is no part of this log",
+        Wrong::Io(_) => "the files of a log are regular files that this user can read",
         Wrong::Unsigned => "name the key of this log, or ask where its checkpoints went",
         Wrong::Chain(broken) if broken.is_version() => {
             "use the version that wrote it, or a newer one"
@@ -184,7 +195,7 @@ fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
     let opened = File::open(file).map_err(|e| Problem::File(file.to_owned(), e))?;
     let total = opened.metadata().map_or(0, |m| m.len());
     let bar = progress::over_bytes(total, "verifying");
-    let verified = legacy::verify(BufReader::new(opened), &mut |read| bar.inc(read));
+    let verified = legacy::verify(opened, &mut |read| bar.inc(read));
     bar.finish_and_clear();
     let name = file.display().to_string();
     match verified {
