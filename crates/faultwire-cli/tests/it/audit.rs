@@ -143,8 +143,17 @@ fn verify_names_the_first_bad_line() {
 fn an_independent_reader_agrees() {
     let dir = Dir::new();
     let fault = |i: usize| format!("{{\"code\":\"runtime.timeout\",\"incident\":\"inc_{i}\"}}\n");
-    let args =
-        ["audit", "append", dir.text(), "--segment-bytes", "2000", "--checkpoint-every", "3"];
+    let args = [
+        "audit",
+        "append",
+        dir.text(),
+        "--segment-bytes",
+        "2000",
+        "--in-flight",
+        "1",
+        "--checkpoint-every",
+        "3",
+    ];
     faultwire(&args, (0..12).map(fault).collect::<String>()).fine();
     let agreed = |what: &str| {
         let reader = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reader.py");
