@@ -8,10 +8,13 @@
 mod batch;
 mod call;
 mod chain;
+mod check;
 mod checkpoint;
 mod error;
 mod exact;
 mod export;
+#[cfg(feature = "index")]
+mod filter;
 mod hash;
 #[cfg(feature = "index")]
 mod index;
@@ -35,12 +38,15 @@ mod writer;
 
 pub use call::{Call, Digest, Fingerprint};
 pub use chain::{Broken, Chain};
+pub use check::{Check, Wrong};
 pub use checkpoint::{BadCheckpoint, BadCheckpoints, Checkpoint, Checkpoints, origin};
 pub use error::{AuditFailed, OpenError};
 pub use export::{Dialect, export};
+#[cfg(feature = "index")]
+pub use filter::Filter;
 pub use hash::Hash;
 #[cfg(feature = "index")]
-pub use index::{Filter, Index, IndexError};
+pub use index::{Index, IndexError};
 pub use key::{BadKey, Key, PublicKey};
 pub use line::{BadHead, Head, LONGEST_LINE, VERSION};
 pub use lines::{Line, Lines, Shape};
@@ -51,4 +57,4 @@ pub use record::{Before, Entry};
 pub use storage::{Access, Disk, LockError, Storage, Tail};
 pub use ticket::Ticket;
 pub use tree::Frontier;
-pub use verify::{Check, Expect, Finding, Verified, Wrong, verify};
+pub use verify::{Expect, Finding, Verified, verify};

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
+use crate::audit::filter::Filter;
 use crate::audit::hash::Hash;
 use crate::audit::lines::{Lines, Shape};
 use crate::audit::read::Summary;
@@ -21,31 +22,6 @@ pub struct Index {
     dir: PathBuf,
     database: Connection,
     skipped: u64,
-}
-
-/// What is looked for. Nothing set finds everything; `*` in a word stands for anything.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Written at or after this moment, in milliseconds since the epoch.
-    pub since_ms: Option<i64>,
-    /// Written before this moment.
-    pub until_ms: Option<i64>,
-    /// The type of record.
-    pub kind: Option<String>,
-    /// The code.
-    pub code: Option<String>,
-    /// Who called.
-    pub client: Option<String>,
-    /// The tool.
-    pub tool: Option<String>,
-    /// Whose failure it was.
-    pub origin: Option<String>,
-    /// How far the call got.
-    pub outcome: Option<String>,
-    /// The incident.
-    pub incident: Option<String>,
-    /// The record's number.
-    pub seq: Option<u64>,
 }
 
 /// Why there is no answer.
@@ -181,8 +157,8 @@ impl Index {
         loop {
             let live = self.take_segment(&mut at, progress)?;
             let next = present.iter().copied().find(|number| *number > at.segment);
-            // A segment that was closed since has a successor.
-            let Some(next) = next.or_else(|| (!live).then_some(at.segment + 1)) else { break };
+            // What comes while this is done is for the next time.
+            let Some(next) = next.filter(|_| !live) else { break };
             at = Position { segment: next, next: 0, last: 0, hash: String::new() };
         }
         self.database
@@ -390,47 +366,4 @@ impl Place {
 fn database_error(dir: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError + use<> {
     let path = dir.join(INDEX);
     move |error| IndexError::Database { path, error }
-}
-
-impl Filter {
-    /// The condition, and the values for its places.
-    fn sql(&self) -> (String, Vec<Box<dyn ToSql>>) {
-        let mut conditions = vec!["1".to_owned()];
-        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-        if let Some(since) = self.since_ms {
-            conditions.push("ts >= ?".to_owned());
-            values.push(Box::new(since));
-        }
-        if let Some(until) = self.until_ms {
-            conditions.push("ts < ?".to_owned());
-            values.push(Box::new(until));
-        }
-        if let Some(seq) = self.seq {
-            conditions.push("seq = ?".to_owned());
-            values.push(Box::new(seq.cast_signed()));
-        }
-        let words = [
-            ("kind", &self.kind),
-            ("code", &self.code),
-            ("client", &self.client),
-            ("tool", &self.tool),
-            ("origin", &self.origin),
-            ("outcome", &self.outcome),
-            ("incident", &self.incident),
-        ];
-        for (column, word) in words {
-            let Some(word) = word else { continue };
-            // In GLOB also ? and [ have a meaning, which nobody expects of a name.
-            let glob = word.contains('*');
-            let escaped = word.replace('[', "[[]").replace('?', "[?]");
-            // An index for a pattern would cost the order by number, and with it the early end;
-            // the plus keeps SQLite from taking one.
-            conditions.push(format!(
-                "{} ?",
-                if glob { format!("+{column} GLOB") } else { format!("{column} =") }
-            ));
-            values.push(Box::new(if glob { escaped } else { word.clone() }));
-        }
-        (conditions.join(" AND "), values)
-    }
 }

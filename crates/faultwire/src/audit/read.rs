@@ -109,15 +109,13 @@ impl<'a> Summary<'a> {
 
 /// Calls `each` with every whole line of a log, from the oldest on. Lines that are no records are
 /// given, too: whether a log holds is for [`verify`](crate::audit::verify) to say. An error of
-/// `each` ends it.
+/// `each` ends it. What is written meanwhile may or may not be among them.
 pub fn each_line<E>(
     storage: &dyn Storage,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> io::Result<Result<(), E>> {
-    let mut numbers = segments::present(storage)?.into_iter().peekable();
-    while let Some(number) = numbers.next() {
+    for number in segments::present(storage)? {
         let Some(segment) = segments::open(storage, number)? else { continue };
-        let live = segment.is_live();
         let mut lines = Lines::new(segment.file);
         while let Some(line) = lines.next_line()? {
             if line.shape == Shape::Whole
@@ -125,11 +123,6 @@ pub fn each_line<E>(
             {
                 return Ok(Err(stop));
             }
-        }
-        // What was the live one may have got its number meanwhile, and a successor.
-        if !live && numbers.peek().is_none() {
-            let after = segments::present(storage)?.into_iter().filter(|n| *n > number);
-            numbers = after.collect::<Vec<_>>().into_iter().peekable();
         }
     }
     Ok(Ok(()))

@@ -62,16 +62,6 @@ pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The number of the oldest segment that is there.
-pub fn first(storage: &dyn Storage) -> io::Result<Option<u64>> {
-    let names = storage.names()?;
-    match segment::numbers(&names).first() {
-        Some(first) => Ok(Some(*first)),
-        None if names.iter().any(|name| name == LIVE) => Ok(live_number(storage)?.or(Some(1))),
-        None => Ok(None),
-    }
-}
-
 /// Opens the segment with this number.
 pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
     open_at(storage, number, 0)

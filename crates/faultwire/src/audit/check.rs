@@ -1,0 +1,215 @@
+//! Checking line by line: does the next one continue the log, and is it what was signed?
+
+use std::io;
+use std::sync::Arc;
+
+use crate::audit::chain::{Broken, Chain};
+use crate::audit::checkpoint::{BadCheckpoints, Checkpoints};
+use crate::audit::key::BadKey;
+use crate::audit::line::{BadHead, Head, LONGEST_LINE};
+use crate::audit::lines::{Line, Shape};
+use crate::audit::segments::{SEGMENT, SegmentLine};
+use crate::audit::verify::Verified;
+
+/// The state of a verification between two lines. A copy of it goes on from there by itself.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub(crate) checkpoints: Arc<Checkpoints>,
+    chain: Option<Chain>,
+    /// The segment whose first line comes next.
+    begins: Option<u64>,
+    first: u64,
+    bytes: u64,
+    pub(crate) growing: bool,
+    /// Whether the log has grown by more than its last line meanwhile.
+    pub(crate) outrun: bool,
+}
+
+impl Check {
+    /// Before the first line.
+    #[must_use]
+    pub fn new(checkpoints: Checkpoints) -> Self {
+        let checkpoints = Arc::new(checkpoints);
+        Self {
+            checkpoints,
+            chain: None,
+            begins: None,
+            first: 0,
+            bytes: 0,
+            growing: false,
+            outrun: false,
+        }
+    }
+
+    /// The next line is the first of this segment.
+    pub fn begin(&mut self, segment: u64) {
+        self.begins = Some(segment);
+    }
+
+    /// The segment is over: it had a first line, at least.
+    pub fn end(&self) -> Result<(), Wrong> {
+        if self.begins.is_some() && !self.growing { Err(Wrong::Segment) } else { Ok(()) }
+    }
+
+    /// How many records hold.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.chain.as_ref().map_or(0, Chain::next)
+    }
+
+    /// Checks the next line.
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), Wrong> {
+        match line.shape {
+            Shape::Whole => self.raw(line.raw),
+            Shape::Unfinished => Err(Wrong::Unfinished),
+            Shape::TooLong => Err(Wrong::TooLong),
+        }
+    }
+
+    /// Checks the bytes of the next line, which are given without the newline.
+    pub fn raw(&mut self, raw: &[u8]) -> Result<(), Wrong> {
+        let begins = self.begins.take();
+        if let Some(number) = begins {
+            self.first_line(raw, number)?;
+        }
+        let Some(chain) = &mut self.chain else { return Err(Wrong::Segment) };
+        let (head, _) = chain.take(raw)?;
+        if begins.is_none() && head.kind == SEGMENT {
+            return Err(Wrong::Segment);
+        }
+        self.bytes += raw.len() as u64 + 1;
+        self.compare()
+    }
+
+    /// Takes up the chain where a first line says that it stands, and makes sure that it does.
+    fn first_line(&mut self, raw: &[u8], number: u64) -> Result<(), Wrong> {
+        let (head, body) = Head::read(raw).map_err(Broken::from)?;
+        let line = SegmentLine::read(&head, body).ok_or(Wrong::Segment)?;
+        let claimed = Chain::resume(&head, line.before.as_ref()).ok_or(Wrong::Segment)?;
+        let fits = match &self.chain {
+            // A chain that is broken has its own, clearer words.
+            Some(chain) => chain.next() != head.seq || claimed == *chain,
+            None => true,
+        };
+        if line.segment != number || !fits {
+            return Err(Wrong::Segment);
+        }
+        let before = claimed.next();
+        if self.chain.is_none() {
+            self.first = before;
+            self.chain = Some(claimed);
+            self.compare()?;
+        }
+        // A segment is only closed with a signature.
+        if before > 0 && self.checkpoints.root_at(before).is_none() {
+            return Err(Wrong::Unsealed(before));
+        }
+        Ok(())
+    }
+
+    fn compare(&self) -> Result<(), Wrong> {
+        let Some(chain) = &self.chain else { return Ok(()) };
+        match self.checkpoints.root_at(chain.next()) {
+            Some(root) if root != chain.root() => Err(Wrong::Forked(chain.next())),
+            _ => Ok(()),
+        }
+    }
+
+    /// After the last line.
+    pub fn finish(self, segments: u64) -> Result<Verified, Wrong> {
+        let (have, sealed) = (self.records(), self.checkpoints.sealed());
+        let log = self.chain.as_ref().map(|chain| chain.log().to_owned()).unwrap_or_default();
+        if let Some(other) = self.checkpoints.last().filter(|last| last.log != log) {
+            return Err(Wrong::OtherLog(other.log.clone()));
+        }
+        if have < sealed && !self.outrun {
+            return Err(Wrong::Shrunk { sealed, have });
+        }
+        Ok(Verified {
+            log,
+            records: have,
+            segments,
+            bytes: self.bytes,
+            checkpoints: self.checkpoints.all.len() as u64,
+            sealed: sealed.min(have),
+            key: None,
+            first: self.first,
+            growing: self.growing || self.outrun,
+        })
+    }
+}
+
+/// What can be wrong with a log.
+#[derive(Debug, thiserror::Error)]
+pub enum Wrong {
+    /// A line does not continue the chain.
+    #[error("{0}")]
+    Chain(#[from] Broken),
+    /// A line is no JSON.
+    #[error("the record is no JSON: {0}")]
+    Json(String),
+    /// A line does not end.
+    #[error(
+        "the last line is unfinished, as after a crash; opening the log to write moves it aside"
+    )]
+    Unfinished,
+    /// A line was whole once, and is not now.
+    #[error("the line breaks off")]
+    Cut,
+    /// A line is longer than any record.
+    #[error("the line is longer than {LONGEST_LINE} bytes")]
+    TooLong,
+    /// A segment's first line does not fit what came before it.
+    #[error("this first line of a segment does not fit the records before it, or its place")]
+    Segment,
+    /// A segment is not there.
+    #[error("segment {0} is missing")]
+    Missing(u64),
+    /// A segment is there that cannot be one of this log.
+    #[error("the live segment does not come after this one")]
+    Stray,
+    /// There are signatures, and no key to check them with.
+    #[error("there is no key to check the signatures with")]
+    NoKey,
+    /// The checkpoints are those of another log.
+    #[error("the checkpoints are those of another log, {0}")]
+    OtherLog(String),
+    /// There is no log.
+    #[error("there is no log here")]
+    Nothing,
+    /// The records are not those that were signed.
+    #[error("the first {0} records are not those that were signed")]
+    Forked(u64),
+    /// Nothing is signed, and a key was given to check signatures with.
+    #[error("nothing is signed with the key that was given")]
+    Unsigned,
+    /// A segment was closed without a signature.
+    #[error("no checkpoint covers the {0} records before it")]
+    Unsealed(u64),
+    /// There are fewer records than were signed.
+    #[error("the log has {have} records, and a signed checkpoint covers {sealed}: it was cut")]
+    Shrunk {
+        /// How many a checkpoint covers.
+        sealed: u64,
+        /// How many there are.
+        have: u64,
+    },
+    /// The checkpoints are not what they should be.
+    #[error("{0}")]
+    Checkpoints(#[from] BadCheckpoints),
+    /// The file of checkpoints ends in something that is none.
+    #[error("the last checkpoint is unfinished; opening the log to write removes it")]
+    UnfinishedCheckpoint,
+    /// The key beside the log is none.
+    #[error("{0}")]
+    Key(#[from] BadKey),
+    /// A file cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<BadHead> for Wrong {
+    fn from(bad: BadHead) -> Self {
+        Self::Chain(bad.into())
+    }
+}
