@@ -1,5 +1,6 @@
 //! A batch: records that are brought to disk together, and everybody who waits for that.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -29,6 +30,20 @@ struct State {
     wakers: Vec<Waker>,
 }
 
+/// Wakes tasks. What their runtimes do then is not ours, and must not end us.
+pub(crate) fn wake_all(wakers: Vec<Waker>) {
+    for waker in wakers {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
+/// Remembers a task to wake, once.
+pub(crate) fn remember(wakers: &mut Vec<Waker>, waker: &Waker) {
+    if !wakers.iter().any(|known| known.will_wake(waker)) {
+        wakers.push(waker.clone());
+    }
+}
+
 impl Batch {
     /// Tells everybody.
     pub fn settle(&self, fate: Fate) {
@@ -37,7 +52,7 @@ impl Batch {
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.done.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        wake_all(wakers);
     }
 
     /// Waits.
@@ -57,9 +72,7 @@ impl Batch {
         if let Some(fate) = &state.fate {
             return Poll::Ready(fate.clone());
         }
-        if !state.wakers.iter().any(|known| known.will_wake(waker)) {
-            state.wakers.push(waker.clone());
-        }
+        remember(&mut state.wakers, waker);
         Poll::Pending
     }
 

@@ -21,6 +21,8 @@ pub struct Check {
     first: u64,
     bytes: u64,
     pub(crate) growing: bool,
+    /// How many records were signed when the check began.
+    floor: u64,
     /// Whether the log has grown by more than its last line meanwhile.
     pub(crate) outrun: bool,
 }
@@ -29,8 +31,10 @@ impl Check {
     /// Before the first line.
     #[must_use]
     pub fn new(checkpoints: Checkpoints) -> Self {
+        let floor = checkpoints.sealed();
         let checkpoints = Arc::new(checkpoints);
         Self {
+            floor,
             checkpoints,
             chain: None,
             begins: None,
@@ -122,8 +126,10 @@ impl Check {
         if let Some(other) = self.checkpoints.last().filter(|last| last.log != log) {
             return Err(Wrong::OtherLog(other.log.clone()));
         }
-        if have < sealed && !self.outrun {
-            return Err(Wrong::Shrunk { sealed, have });
+        // What was signed before the log was read must be there, however busy its writer is.
+        let least = if self.outrun { self.floor } else { sealed };
+        if have < least {
+            return Err(Wrong::Shrunk { sealed: least, have });
         }
         Ok(Verified {
             log,
@@ -162,6 +168,9 @@ pub enum Wrong {
     /// A segment's first line does not fit what came before it.
     #[error("this first line of a segment does not fit the records before it, or its place")]
     Segment,
+    /// A segment was closed, and the next not begun.
+    #[error("there is no live segment, as after a crash; opening the log to write begins one")]
+    NoLive,
     /// A segment is not there.
     #[error("segment {0} is missing")]
     Missing(u64),

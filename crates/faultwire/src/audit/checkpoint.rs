@@ -1,7 +1,5 @@
 //! Checkpoints: what the log was at some length, signed. A C2SP checkpoint in a C2SP signed note.
 
-use std::io;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -98,23 +96,19 @@ fn signature_line(line: &str) -> Option<(&str, u32, [u8; 64])> {
     Some((name, u32::from_be_bytes(*id), signature.try_into().ok()?))
 }
 
-/// The checkpoints of a file, and how many of its bytes they take up.
+/// The checkpoints of a file.
 #[derive(Debug, Default)]
 pub struct Checkpoints {
+    bytes: Vec<u8>,
     /// In the order of the file.
     pub all: Vec<Checkpoint>,
-    /// Where the last of them begins.
-    pub last_note: u64,
-    /// What lies behind is no whole note.
-    pub len: u64,
+    /// Where each of them begins, and where the last one ends.
+    starts: Vec<usize>,
 }
 
 /// What is wrong with a file of checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCheckpoints {
-    /// It cannot be read.
-    #[error(transparent)]
-    Io(#[from] io::Error),
     /// A note is not what it should be.
     #[error("checkpoint {number}: {why}")]
     Note {
@@ -144,17 +138,13 @@ pub enum BadCheckpoints {
 }
 
 impl Checkpoints {
-    /// Reads notes that are parted by blank lines. A last one that breaks off or has holes, as
-    /// after a crash, is left out.
-    pub fn read(bytes: &[u8], key: Option<&PublicKey>) -> Result<Self, BadCheckpoints> {
-        let mut read = Self::default();
-        let mut rest = bytes;
-        while let Some(note) = next_note(rest)
-            && !is_torn(rest)
-        {
+    /// Reads notes that are parted by blank lines, and checks their signatures if there is a key.
+    /// A last one that breaks off or has holes, as after a crash, is left out.
+    pub fn read(bytes: Vec<u8>, key: Option<&PublicKey>) -> Result<Self, BadCheckpoints> {
+        let mut read = Self { starts: vec![0], bytes, all: Vec::new() };
+        while let Some(note) = read.next_note()? {
             let number = read.all.len() + 1;
-            let text = str::from_utf8(&rest[..note - 1]).map_err(|_| BadCheckpoint::Shape);
-            let checkpoint = text.and_then(|text| Checkpoint::read(text, key));
+            let checkpoint = Checkpoint::read(read.text(note)?, key);
             let checkpoint = checkpoint.map_err(|why| BadCheckpoints::Note { number, why })?;
             if let Some(last) = read.all.last() {
                 let (size, before) = (checkpoint.size, last.size);
@@ -165,16 +155,70 @@ impl Checkpoints {
                     return Err(BadCheckpoints::Order { number, size, before });
                 }
             }
+            read.starts.push(read.end() + note);
             read.all.push(checkpoint);
-            read.last_note = read.len;
-            read.len += note as u64;
-            rest = &rest[note..];
-        }
-        if rest.len() > LONGEST_NOTE {
-            let number = read.all.len() + 1;
-            return Err(BadCheckpoints::Note { number, why: BadCheckpoint::Shape });
         }
         Ok(read)
+    }
+
+    /// Checks the signatures of those that cover at least so many records.
+    pub fn check_from(&self, size: u64, key: &PublicKey) -> Result<(), BadCheckpoints> {
+        let from = self.all.partition_point(|checkpoint| checkpoint.size < size);
+        for (i, range) in self.starts.windows(2).enumerate().skip(from) {
+            let note = str::from_utf8(&self.bytes[range[0]..range[1] - 1]);
+            let checked = note.map_err(|_| BadCheckpoint::Shape);
+            let checked = checked.and_then(|note| Checkpoint::read(note, Some(key)));
+            checked.map_err(|why| BadCheckpoints::Note { number: i + 1, why })?;
+        }
+        Ok(())
+    }
+
+    /// The length of the next note with its blank line, if there is a whole one.
+    fn next_note(&self) -> Result<Option<usize>, BadCheckpoints> {
+        let rest = &self.bytes[self.end()..];
+        match next_note(rest) {
+            Some(note) if !is_torn(rest) => Ok(Some(note)),
+            _ if rest.len() > LONGEST_NOTE => {
+                let number = self.all.len() + 1;
+                Err(BadCheckpoints::Note { number, why: BadCheckpoint::Shape })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn text(&self, note: usize) -> Result<&str, BadCheckpoints> {
+        let number = self.all.len() + 1;
+        let text = str::from_utf8(&self.bytes[self.end()..self.end() + note - 1]);
+        text.map_err(|_| BadCheckpoints::Note { number, why: BadCheckpoint::Shape })
+    }
+
+    fn end(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// How many bytes the whole notes take up.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.end() as u64
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Where the last one begins.
+    #[must_use]
+    pub fn last_note(&self) -> u64 {
+        let before = self.starts.len().checked_sub(2).and_then(|i| self.starts.get(i));
+        before.copied().unwrap_or(0) as u64
+    }
+
+    /// Whether something is left over at the end.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        self.end() < self.bytes.len()
     }
 
     /// The newest.

@@ -10,7 +10,8 @@ use crate::audit::chain::Broken;
 use crate::audit::checkpoint::BadCheckpoints;
 use crate::audit::key::BadKey;
 
-/// Why a log cannot be opened. Nothing was changed.
+/// Why a log cannot be opened. A log that is refused is left as it is; only a disk that fails may
+/// do so after a repair was begun, and that can be begun again.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file or the directory cannot be used.
@@ -94,6 +95,9 @@ pub enum OpenError {
     /// The first record could not be written.
     #[error("{0}")]
     Failed(AuditFailed),
+    /// What is there is not the log that was open before, or not all of it.
+    #[error("{}: another log is in its place, or records are missing", .0.display())]
+    Replaced(PathBuf),
     /// The log is signed, and its key is gone.
     #[error("{}: the key that signed the log's checkpoints is not there", .0.display())]
     NoKey(PathBuf),
@@ -122,6 +126,7 @@ impl OpenError {
                 "name another directory, or move the file away; `faultwire audit verify` reads the older format, too"
             }
             Self::Stray(_)
+            | Self::Replaced(_)
             | Self::Damaged { .. }
             | Self::Shrunk { .. }
             | Self::Forked { .. }

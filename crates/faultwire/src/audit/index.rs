@@ -47,6 +47,14 @@ pub enum IndexError {
     },
 }
 
+impl IndexError {
+    fn is_busy(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+        let Self::Database { error, .. } = self else { return false };
+        matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
+    }
+}
+
 /// A change to the tables is a new number, and older indexes are built anew.
 const VERSION: i64 = 1;
 
@@ -79,13 +87,19 @@ impl Index {
     pub fn open(dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<Self, IndexError> {
         let path = dir.join(INDEX);
         let mut last = None;
+        let mut busy = false;
         for place in [Place::Kept, Place::Anew, Place::Memory] {
+            if busy && matches!(place, Place::Anew) {
+                continue;
+            }
             let opened = place.open(&path).map_err(database_error(dir));
             let updated = opened.and_then(|database| {
                 let mut index = Self { dir: dir.to_owned(), database, skipped: 0 };
                 index.update(progress).map(|()| index)
             });
             match updated {
+                // Somebody else is at it: what is theirs is left alone.
+                Err(error) if error.is_busy() && !matches!(place, Place::Memory) => busy = true,
                 Err(error @ IndexError::Database { .. }) => last = Some(error),
                 other => return other,
             }

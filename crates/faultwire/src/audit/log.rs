@@ -72,9 +72,9 @@ impl Log {
             LockError::Io(error) => OpenError::io(storage.place(), "", "lock it")(error),
         })?;
         let options = Arc::new(options);
-        let writer = Writer::open(&storage, &options)?;
-        let shared = Shared::new(writer, storage, options);
-        Ok(Self(Arc::new(Handle { shared, _lock: lock })))
+        let writer = Writer::open(&storage, &options, None)?;
+        let shared = Shared::new(writer, storage, options, lock);
+        Ok(Self(Arc::new(Handle { shared })))
     }
 
     /// Records the entry, and returns once it is on disk.
@@ -155,8 +155,8 @@ impl Log {
         self.0.shared.failure()
     }
 
-    /// Waits for everything that was appended, signs a checkpoint and lets go of the files.
-    /// Afterwards every append fails.
+    /// Waits for everything that was appended, signs a checkpoint and lets go of the files and the
+    /// lock. Afterwards every append fails. An error says that not everything was recorded.
     pub fn close(&self) -> Result<(), AuditFailed> {
         self.0.shared.close()
     }
@@ -171,8 +171,6 @@ fn enveloped(fault: &Fault, call: &Call, surface: Surface, profile: Profile) -> 
 /// Closes the log when the last clone of it goes.
 struct Handle {
     shared: Arc<Shared>,
-    /// Held until the files are closed.
-    _lock: Box<dyn Send + Sync>,
 }
 
 impl Drop for Handle {

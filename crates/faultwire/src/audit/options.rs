@@ -1,6 +1,7 @@
 //! How a log is kept.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -36,7 +37,9 @@ pub struct Options {
     pub key: Option<Arc<Key>>,
     /// What time it is, in milliseconds since the epoch.
     pub clock: fn() -> i64,
-    /// Who is told when the log fails or is repaired. By default it is written to stderr.
+    /// Who is told when the log fails or is repaired. By default it is written to stderr. It is
+    /// called by the thread that writes, which waits for it: it must not append to the log or
+    /// close it.
     pub alarm: Arc<dyn Fn(&Alarm) + Send + Sync>,
 }
 
@@ -109,6 +112,13 @@ impl Default for Options {
             clock: now_ms,
             alarm: Arc::new(shout),
         }
+    }
+}
+
+impl Options {
+    /// Tells the operator. Who listens must not end the writer.
+    pub(crate) fn raise(&self, alarm: &Alarm) {
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.alarm)(alarm)));
     }
 }
 

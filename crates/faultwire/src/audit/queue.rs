@@ -2,19 +2,21 @@
 //! Records that come meanwhile gather in the next batch, which a thread of the log's own brings
 //! to disk with one sync for all of them.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{self, JoinHandle};
 
-use crate::audit::batch::{Batch, Fate};
+use crate::audit::batch::{Batch, Fate, remember, wake_all};
 use crate::audit::error::AuditFailed;
 use crate::audit::key::Key;
 use crate::audit::log::Receipt;
 use crate::audit::options::{Alarm, Options};
 use crate::audit::record::{Entry, Gap};
 use crate::audit::storage::Storage;
-use crate::audit::writer::{Writer, moment};
+use crate::audit::writer::{Left, Writer, moment};
 
 /// What all clones of a log and its own thread share.
 pub(crate) struct Shared {
@@ -23,12 +25,25 @@ pub(crate) struct Shared {
     work: Condvar,
     /// There is room in the queue again, or nobody writes any more.
     change: Condvar,
-    /// Held by whoever set `busy`. None once it failed or was closed.
+    /// For whoever writes. None once it failed or was closed.
     writer: Mutex<Option<Writer>>,
+    /// Held until the log is closed.
+    lock: Mutex<Option<Lock>>,
+    /// How many records are surely on disk.
+    durable: AtomicU64,
     storage: Arc<dyn Storage>,
     options: Arc<Options>,
     key: Arc<Key>,
     log: String,
+}
+
+/// Keeps other writers away.
+type Lock = Box<dyn Send + Sync>;
+
+thread_local! {
+    /// The log for which this thread is bringing a batch to disk, by its address. It must not wait
+    /// for itself.
+    static WRITING: Cell<usize> = const { Cell::new(0) };
 }
 
 /// What waits to be written.
@@ -37,16 +52,26 @@ struct Queue {
     entries: Vec<Entry>,
     bytes: usize,
     batch: Arc<Batch>,
-    /// Whether somebody is writing.
-    busy: bool,
-    /// Whether that is the log's own thread.
-    handed_over: bool,
+    writes: Writes,
     thread: Option<JoinHandle<()>>,
     /// Who waits for room: threads, and futures.
     waiting: usize,
     wakers: Vec<Waker>,
     closed: bool,
+    /// Whether whoever writes is to close the log when it is done.
+    closes_itself: bool,
     failed: Option<Failed>,
+}
+
+/// Who is writing.
+#[derive(Default, PartialEq, Eq)]
+enum Writes {
+    #[default]
+    Nobody,
+    /// Somebody who appended.
+    Caller,
+    /// The log's own thread.
+    Thread,
 }
 
 /// Since when nothing is recorded, and why.
@@ -61,6 +86,8 @@ struct Failed {
 struct Taken {
     entries: Vec<Entry>,
     batch: Arc<Batch>,
+    /// Who waited for the room that there is now.
+    wakers: Vec<Waker>,
 }
 
 /// Where an entry stands: in which batch, and as which of it.
@@ -95,8 +122,15 @@ impl Place {
 }
 
 impl Shared {
-    pub fn new(writer: Writer, storage: Arc<dyn Storage>, options: Arc<Options>) -> Arc<Self> {
+    pub fn new(
+        writer: Writer,
+        storage: Arc<dyn Storage>,
+        options: Arc<Options>,
+        lock: Lock,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            durable: AtomicU64::new(writer.records()),
+            lock: Mutex::new(Some(lock)),
             key: Arc::clone(writer.key()),
             log: writer.log().to_owned(),
             queue: Mutex::default(),
@@ -140,14 +174,14 @@ impl Shared {
             queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
             queue.waiting -= 1;
         };
-        if queue.busy {
-            drop(queue);
-        } else {
-            queue.busy = true;
+        if queue.writes == Writes::Nobody {
+            queue.writes = Writes::Caller;
             let taken = self.take(&mut queue);
             drop(queue);
-            self.bring_to_disk(&taken);
+            self.bring_to_disk(taken);
             self.hand_over();
+        } else {
+            drop(queue);
         }
         place.receipt(place.batch.wait())
     }
@@ -158,9 +192,13 @@ impl Shared {
         let mut queue = self.queue();
         let admission = self.admit(&mut queue, entry);
         match &admission {
-            Admission::Full(_) => queue.wakers.extend(waker.cloned()),
-            Admission::Queued(_) if !queue.busy => {
-                queue.busy = true;
+            Admission::Full(_) => {
+                if let Some(waker) = waker {
+                    remember(&mut queue.wakers, waker);
+                }
+            }
+            Admission::Queued(_) if queue.writes == Writes::Nobody => {
+                queue.writes = Writes::Caller;
                 drop(queue);
                 self.hand_over();
             }
@@ -169,12 +207,18 @@ impl Shared {
         admission
     }
 
-    /// Waits for everything in the queue, signs, and lets go of the files.
+    /// Waits for everything in the queue, signs, and lets go of the files and the lock. A waker
+    /// may drop the last handle while a batch is written: then the writing thread closes the log
+    /// when it is done.
     pub fn close(&self) -> Result<(), AuditFailed> {
         let mut queue = self.queue();
-        let first = !std::mem::replace(&mut queue.closed, true);
+        queue.closed = true;
         self.change.notify_all();
-        while queue.busy {
+        if WRITING.get() == self.address() {
+            queue.closes_itself = true;
+            return Ok(());
+        }
+        while queue.writes != Writes::Nobody {
             queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let failed = queue.failed.as_ref().map(|failed| failed.why.clone());
@@ -185,17 +229,29 @@ impl Shared {
             // A panic there was caught and told already.
             let _ = thread.join();
         }
-        if first && failed.is_some() && self.options.fail_open {
+        let sealed = self.finish();
+        match failed {
+            Some(why) if !self.options.fail_open => Err(why),
+            _ => sealed,
+        }
+    }
+
+    /// Signs, and lets go of the files and the lock. The second time there is nothing left to do.
+    fn finish(&self) -> Result<(), AuditFailed> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_some() && self.options.fail_open && self.failure().is_some() {
             self.confess();
         }
-        let sealed = self.writer().take().map_or(Ok(()), |mut writer| writer.seal());
+        let sealed = guarded(|| self.writer().take().map_or(Ok(()), |mut writer| writer.seal()));
+        *lock = None;
         if let Err(why) = &sealed {
             self.shout(why);
         }
-        match failed {
-            Some(why) if first => Err(why),
-            _ => sealed,
-        }
+        sealed
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -216,7 +272,7 @@ impl Shared {
             }
             let now = (self.options.clock)();
             let waited = u128::try_from(now.saturating_sub(failed.tried_ms)).unwrap_or(0);
-            if queue.busy || waited < self.options.retry_after.as_millis() {
+            if queue.writes != Writes::Nobody || waited < self.options.retry_after.as_millis() {
                 failed.missed += 1;
                 return Admission::Refused(Fate::Missed);
             }
@@ -236,14 +292,16 @@ impl Shared {
         if queue.waiting > 0 {
             self.change.notify_all();
         }
-        queue.wakers.drain(..).for_each(Waker::wake);
+        let wakers = std::mem::take(&mut queue.wakers);
         let entries = std::mem::take(&mut queue.entries);
         queue.entries.reserve(entries.len());
-        Taken { entries, batch: std::mem::take(&mut queue.batch) }
+        Taken { entries, batch: std::mem::take(&mut queue.batch), wakers }
     }
 
     /// Writes a batch, tells everybody who waits for it, and signs if it is time.
-    fn bring_to_disk(&self, taken: &Taken) {
+    fn bring_to_disk(&self, taken: Taken) {
+        let outer = WRITING.replace(self.address());
+        wake_all(taken.wakers);
         let fate = match guarded(|| self.commit(&taken.entries)) {
             Ok(first) => Fate::Durable(first),
             Err(why) => self.fail(why, taken.entries.len() as u64),
@@ -253,19 +311,29 @@ impl Shared {
         if let Err(why) = sealed {
             self.fail(why, 0);
         }
+        WRITING.set(outer);
     }
 
     fn commit(&self, entries: &[Entry]) -> Result<u64, AuditFailed> {
         let mut slot = self.writer();
-        match &mut *slot {
-            Some(writer) => writer.commit(entries),
-            None => slot.insert(self.reopen()?).commit(entries),
-        }
+        let writer = match &mut *slot {
+            Some(writer) => writer,
+            // What gathered before the log failed has failed with it.
+            None if !self.options.fail_open => {
+                return Err(self.failure().unwrap_or_else(AuditFailed::closed));
+            }
+            None => slot.insert(self.reopen()?),
+        };
+        let first = writer.commit(entries)?;
+        self.durable.store(writer.records(), Ordering::Relaxed);
+        Ok(first)
     }
 
     /// Opens a log anew that failed open, and writes down what it missed.
     fn reopen(&self) -> Result<Writer, AuditFailed> {
-        let opened = Writer::open(&self.storage, &self.options);
+        let records = self.durable.load(Ordering::Relaxed);
+        let left = Left { log: self.log.clone(), key: Arc::clone(&self.key), records };
+        let opened = Writer::open(&self.storage, &self.options, Some(&left));
         let mut writer = opened.map_err(AuditFailed::open)?;
         let Some(failed) = self.queue().failed.take() else { return Ok(writer) };
         let (missed, since) = (failed.missed, moment(failed.since_ms));
@@ -274,7 +342,7 @@ impl Shared {
             self.queue().failed = Some(failed);
             return Err(why);
         }
-        (self.options.alarm)(&Alarm::Recovered { missed });
+        self.options.raise(&Alarm::Recovered { missed });
         Ok(writer)
     }
 
@@ -284,7 +352,7 @@ impl Shared {
             Ok(writer) => *self.writer() = Some(writer),
             Err(why) => {
                 let missed = self.queue().failed.as_ref().map_or(0, |failed| failed.missed);
-                (self.options.alarm)(&Alarm::Lost { missed, why: why.to_string() });
+                self.options.raise(&Alarm::Lost { missed, why: why.to_string() });
             }
         }
     }
@@ -312,14 +380,14 @@ impl Shared {
 
     fn shout(&self, why: &AuditFailed) {
         let fail_open = self.options.fail_open;
-        (self.options.alarm)(&Alarm::Failed { why: why.to_string(), fail_open });
+        self.options.raise(&Alarm::Failed { why: why.to_string(), fail_open });
     }
 
     /// Lets the log's own thread go on with what has gathered.
     fn hand_over(self: &Arc<Self>) {
         let mut queue = self.queue();
         if queue.entries.is_empty() {
-            self.rest(&mut queue);
+            drop(self.rest(queue));
             return;
         }
         if queue.thread.is_none() {
@@ -328,7 +396,7 @@ impl Shared {
             queue.thread = spawned.spawn(move || shared.serve()).ok();
         }
         if queue.thread.is_some() {
-            queue.handed_over = true;
+            queue.writes = Writes::Thread;
             self.work.notify_one();
             return;
         }
@@ -336,33 +404,40 @@ impl Shared {
         while !queue.entries.is_empty() {
             let taken = self.take(&mut queue);
             drop(queue);
-            self.bring_to_disk(&taken);
+            self.bring_to_disk(taken);
             queue = self.queue();
         }
-        self.rest(&mut queue);
+        drop(self.rest(queue));
     }
 
-    fn rest(&self, queue: &mut Queue) {
-        queue.busy = false;
-        queue.handed_over = false;
+    /// Stops writing, since nothing is left to write.
+    fn rest<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        if queue.closes_itself {
+            drop(queue);
+            // Nobody is left to hear of an error but the alarm, which has.
+            let _ = self.finish();
+            queue = self.queue();
+        }
+        queue.writes = Writes::Nobody;
         self.change.notify_all();
+        queue
     }
 
     /// The log's own thread.
     fn serve(&self) {
         let mut queue = self.queue();
         loop {
-            if !queue.handed_over {
-                if queue.closed && !queue.busy {
+            if queue.writes != Writes::Thread {
+                if queue.closed && queue.writes == Writes::Nobody {
                     return;
                 }
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
             } else if queue.entries.is_empty() {
-                self.rest(&mut queue);
+                queue = self.rest(queue);
             } else {
                 let taken = self.take(&mut queue);
                 drop(queue);
-                self.bring_to_disk(&taken);
+                self.bring_to_disk(taken);
                 queue = self.queue();
             }
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use faultwire_contract::{Fault, Origin, Outcome, Report, bound};
+use faultwire_contract::{Fault, Origin, Outcome, Redactor, Report, bound};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,10 +49,13 @@ impl Entry {
     }
 
     /// Something worth writing down that is no failure of its own, such as a late reply. The
-    /// name is a short word; the facts are any JSON.
+    /// name is a short word; the facts are any JSON, from which credentials are taken out.
     #[must_use]
-    pub fn event(name: &str, incident: Option<&str>, facts: &Value) -> Self {
-        let cut = |facts| bound::json(facts, EVENT_DEPTH, EVENT_BYTES);
+    pub fn event(name: &str, incident: Option<&str>, facts: &Value, redactor: &Redactor) -> Self {
+        let cut = |facts| {
+            let shallow = bound::json(facts, EVENT_DEPTH, 2 * EVENT_BYTES);
+            bound::json(redactor.redact_json_credentials(shallow), EVENT_DEPTH, EVENT_BYTES)
+        };
         let name = bound::cut(name, 64);
         let incident = incident.map(|i| bound::cut(i, 256));
         let facts = cut(facts.clone());

@@ -12,7 +12,7 @@ use crate::audit::key::PublicKey;
 use crate::audit::line::{BadHead, Head};
 use crate::audit::lines::{Lines, Shape};
 use crate::audit::segment::{self, CHECKPOINTS, LIVE};
-use crate::audit::segments::SegmentLine;
+use crate::audit::segments::{SEGMENT, SegmentLine};
 use crate::audit::storage::Storage;
 
 /// Where a log ends.
@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub born: String,
     /// Whether the live segment has its first line.
     pub live: bool,
+    /// How many records come before that segment.
+    pub base: u64,
     /// Where in the live file the last batch begins that was written to it.
     pub batch: u64,
     /// How many bytes of the live file are good.
@@ -41,7 +43,7 @@ pub(crate) struct Found {
 /// its first line, and a checkpoint vouches for that.
 pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<Found, OpenError> {
     let names = storage.names().map_err(OpenError::io(storage.place(), "", "list it"))?;
-    let (checkpoints, torn_checkpoint) = read_checkpoints(storage, &names, key)?;
+    let (checkpoints, torn_checkpoint) = read_checkpoints(storage, &names)?;
     let fulls = segment::numbers(&names);
     let has_live = names.iter().any(|name| name == LIVE);
     let live =
@@ -54,6 +56,7 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
         }
         Scan::Segment(end) => Found {
             live: true,
+            base: end.base,
             batch: end.batch,
             good: end.good,
             torn: end.torn,
@@ -69,6 +72,7 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
                 segment: 0,
                 born: String::new(),
                 live: false,
+                base: 0,
                 batch: 0,
                 good: 0,
                 torn,
@@ -77,6 +81,12 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
             },
         },
     };
+    // The older ones are for a whole verification to check.
+    if let Some(key) = key {
+        let path = storage.place().join(CHECKPOINTS);
+        let checked = found.checkpoints.check_from(found.base, key);
+        checked.map_err(|why| OpenError::Checkpoints { path, why })?;
+    }
     let have = found.chain.as_ref().map_or(0, Chain::next);
     let sealed = found.checkpoints.sealed();
     if have < sealed {
@@ -88,7 +98,6 @@ pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<
 fn read_checkpoints(
     storage: &dyn Storage,
     names: &[String],
-    key: Option<&PublicKey>,
 ) -> Result<(Checkpoints, bool), OpenError> {
     if !names.iter().any(|name| name == CHECKPOINTS) {
         return Ok((Checkpoints::default(), false));
@@ -98,8 +107,8 @@ fn read_checkpoints(
     read.map_err(OpenError::io(storage.place(), CHECKPOINTS, "read it"))?;
     let path = storage.place().join(CHECKPOINTS);
     let checkpoints =
-        Checkpoints::read(&bytes, key).map_err(|why| OpenError::Checkpoints { path, why })?;
-    let torn = checkpoints.len < bytes.len() as u64;
+        Checkpoints::read(bytes, None).map_err(|why| OpenError::Checkpoints { path, why })?;
+    let torn = checkpoints.is_torn();
     Ok((checkpoints, torn))
 }
 
@@ -117,6 +126,7 @@ struct End {
     chain: Chain,
     segment: u64,
     born: String,
+    base: u64,
     batch: u64,
     good: u64,
     torn: bool,
@@ -124,12 +134,13 @@ struct End {
 
 impl End {
     fn found(self, checkpoints: Checkpoints, torn_checkpoint: bool) -> Found {
-        let Self { chain, segment, born, .. } = self;
+        let Self { chain, segment, born, base, .. } = self;
         Found {
             chain: Some(chain),
             segment,
             born,
             live: false,
+            base,
             batch: 0,
             good: 0,
             torn: false,
@@ -152,13 +163,13 @@ fn scan_full(storage: &dyn Storage, number: u64, sealed: &Checkpoints) -> Result
 fn scan(storage: &dyn Storage, name: &str, sealed: &Checkpoints) -> Result<Scan, OpenError> {
     let pass = Pass { storage, name, sealed };
     let mut stop = u64::MAX;
-    // Each reading may find that the last line of the one before is torn, too.
+    let mut doubt = true;
     loop {
         let torn = stop != u64::MAX;
-        match pass.run(stop)? {
+        match pass.run(stop, doubt)? {
             Run::Empty { torn } => return Ok(Scan::Empty { torn }),
             Run::Whole(end) => return Ok(Scan::Segment(End { torn, ..end })),
-            Run::Torn { at } => stop = at,
+            Run::Torn { at, vouched } => (stop, doubt) = (at, !vouched),
         }
     }
 }
@@ -176,12 +187,17 @@ enum Run {
     /// All lines are good.
     Whole(End),
     /// From this offset on there is what a crash may have left.
-    Torn { at: u64 },
+    Torn {
+        at: u64,
+        /// Whether the line before it is known to be whole.
+        vouched: bool,
+    },
 }
 
 impl Pass<'_> {
-    /// Reads the lines that begin before `stop`.
-    fn run(&self, stop: u64) -> Result<Run, OpenError> {
+    /// Reads the lines that begin before `stop`. The last one is looked at more closely if there
+    /// is doubt about it.
+    fn run(&self, stop: u64, doubt: bool) -> Result<Run, OpenError> {
         let mut lines = Lines::new(self.storage.read(self.name).map_err(self.io())?);
         let Some(mut end) = self.first_line(&mut lines)? else {
             return Ok(Run::Empty { torn: lines.offset() > 0 });
@@ -196,6 +212,10 @@ impl Pass<'_> {
                 Shape::Unfinished | Shape::TooLong => Err(UNFINISHED),
             };
             match taken {
+                Ok(head) if head.kind == SEGMENT => {
+                    let (path, line, why) = (self.path(), line.number, UNFINISHED);
+                    return Err(OpenError::Damaged { path, line, why });
+                }
                 Ok(head) => {
                     // The first line of a batch is the first that was not on disk.
                     if head.synced == head.seq {
@@ -205,39 +225,42 @@ impl Pass<'_> {
                 }
                 Err(why) => {
                     // A line that names another hash shows that the one before it is bad.
-                    let first = u64::from(why == Broken::Prev);
+                    let before = u64::from(why == Broken::Prev);
                     let bad = Bad {
-                        seq: end.chain.next() - first,
-                        line: line.number - first,
-                        at: if first == 1 { last.offset } else { line.offset },
+                        seq: end.chain.next() - before,
+                        line: line.number - before,
+                        at: if before == 1 { last.offset } else { line.offset },
+                        synced: Head::read(line.raw).map_or(0, |(head, _)| head.synced),
                         why,
                     };
-                    let head = Head::read(line.raw).ok().map(|(head, _)| head.synced);
-                    return self.judge(&bad, head, &mut lines);
+                    return self.judge(&bad, &mut lines);
                 }
             }
             end.good = lines.offset();
             self.compare(&end.chain)?;
         }
         // Each line vouches for the one before it. The last has none after it yet.
-        if last.is_whole() { Ok(Run::Whole(end)) } else { Ok(Run::Torn { at: last.offset }) }
+        if doubt && !last.is_whole() {
+            return Ok(Run::Torn { at: last.offset, vouched: true });
+        }
+        Ok(Run::Whole(end))
     }
 
     /// The segment's first line, and the chain as it stands after it.
-    fn first_line(
-        &self,
-        lines: &mut Lines<Box<dyn Read + Send>>,
-    ) -> Result<Option<End>, OpenError> {
+    fn first_line(&self, lines: &mut FileLines) -> Result<Option<End>, OpenError> {
         let Some(line) = lines.next_line().map_err(self.io())? else { return Ok(None) };
         let damaged = |why| OpenError::Damaged { path: self.path(), line: 1, why };
         let (head, body) = match (line.shape, Head::read(line.raw)) {
             (Shape::Whole, Ok(read)) => read,
             (_, Err(BadHead::Version(v))) => return Err(damaged(BadHead::Version(v).into())),
-            _ if may_be_torn(line.raw) => return Ok(None),
+            _ if may_be_torn(line.raw) => return self.nothing_follows(lines),
             _ => return Err(OpenError::Foreign(self.path())),
         };
+        if head.kind != SEGMENT {
+            return Err(damaged(UNFINISHED));
+        }
         let Some(SegmentLine { segment, before }) = SegmentLine::read(&head, body) else {
-            return Ok(None);
+            return self.nothing_follows(lines);
         };
         let contradiction = Broken::Head(BadHead::Shape { expected: "what came before it" });
         let Some(mut chain) = Chain::resume(&head, before.as_ref()) else {
@@ -247,11 +270,22 @@ impl Pass<'_> {
         if before.is_some() && self.sealed.root_at(chain.next()).is_none() {
             return Err(OpenError::Unsealed { path: self.path(), size: chain.next() });
         }
-        let born = head.ts.to_owned();
+        let (born, base) = (head.ts.to_owned(), chain.next());
         chain.take(line.raw).map_err(damaged)?;
         let good = lines.offset();
         self.compare(&chain)?;
-        Ok(Some(End { chain, segment, born, batch: 0, good, torn: false }))
+        Ok(Some(End { chain, segment, born, base, batch: 0, good, torn: false }))
+    }
+
+    /// A first line is on disk before anything follows it: so if something does, it was no crash
+    /// that took the first line.
+    fn nothing_follows(&self, lines: &mut FileLines) -> Result<Option<End>, OpenError> {
+        while let Some(line) = lines.next_line().map_err(self.io())? {
+            if Head::read(line.raw).is_ok() {
+                return Err(OpenError::Damaged { path: self.path(), line: 1, why: UNFINISHED });
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the root is the one that was signed for this length.
@@ -266,13 +300,8 @@ impl Pass<'_> {
 
     /// A crash takes only what was not yet on disk. A line that was written when the bad one was
     /// on disk already, or a signature over it, shows that this was no crash.
-    fn judge(
-        &self,
-        bad: &Bad,
-        head: Option<u64>,
-        lines: &mut Lines<Box<dyn Read + Send>>,
-    ) -> Result<Run, OpenError> {
-        let mut synced = head.unwrap_or(0).max(self.sealed.sealed());
+    fn judge(&self, bad: &Bad, lines: &mut FileLines) -> Result<Run, OpenError> {
+        let mut synced = bad.synced.max(self.sealed.sealed());
         while let Some(line) = lines.next_line().map_err(self.io())? {
             let later = Head::read(line.raw).map_or(0, |(head, _)| head.synced);
             synced = synced.max(later);
@@ -281,7 +310,7 @@ impl Pass<'_> {
             let (line, why) = (bad.line, bad.why.clone());
             return Err(OpenError::Damaged { path: self.path(), line, why });
         }
-        Ok(Run::Torn { at: bad.at })
+        Ok(Run::Torn { at: bad.at, vouched: false })
     }
 
     fn path(&self) -> PathBuf {
@@ -293,11 +322,15 @@ impl Pass<'_> {
     }
 }
 
+type FileLines = Lines<Box<dyn Read + Send>>;
+
 /// Where a segment stops being good.
 struct Bad {
     seq: u64,
     line: u64,
     at: u64,
+    /// What the line says that showed it.
+    synced: u64,
     why: Broken,
 }
 
@@ -316,7 +349,9 @@ impl Last {
     }
 
     fn is_whole(&self) -> bool {
-        self.raw.is_empty() || serde_json::from_slice::<IgnoredAny>(&self.raw).is_ok()
+        let text = str::from_utf8(&self.raw);
+        let json = text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+        self.raw.is_empty() || json
     }
 }
 

@@ -46,7 +46,9 @@ impl SegmentLine {
         if head.kind != SEGMENT {
             return None;
         }
-        serde_json::from_slice(&[b"{", body].concat()).ok()
+        let line: Self = serde_json::from_slice(&[b"{", body].concat()).ok()?;
+        // Nothing comes before the first segment, and something before every other.
+        ((line.segment == 1) == line.before.is_none()).then_some(line)
     }
 }
 
@@ -56,7 +58,7 @@ pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
     let mut numbers = segment::numbers(&names);
     let last = numbers.last().copied().unwrap_or(0);
     if names.iter().any(|name| name == LIVE) {
-        let live = live_number(storage)?.unwrap_or(last + 1);
+        let live = live_number(storage)?.unwrap_or(last.saturating_add(1));
         numbers.extend((live > last).then_some(live));
     }
     Ok(numbers)

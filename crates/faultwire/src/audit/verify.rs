@@ -82,13 +82,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(mut self) -> Result<Verified, Finding> {
+        let key = self.key()?;
+        let checkpoints = self.checkpoints(key.as_ref())?;
         let there = segments::present(self.storage).map_err(|e| self.finding("", e.into()))?;
         let [first, ..] = there[..] else { return Err(self.finding("", Wrong::Nothing)) };
         // A busy writer begins segments faster than they can be read: what counts is what there
         // was at the beginning.
         let last = there.last().copied().unwrap_or(first);
-        let key = self.key()?;
-        let checkpoints = self.checkpoints(key.as_ref())?;
         if key.is_none() && !checkpoints.all.is_empty() {
             return Err(self.finding(PUBLIC_KEY, Wrong::NoKey));
         }
@@ -102,7 +102,8 @@ impl Walk<'_> {
             self.catch_up(&mut check, key.as_ref())?;
             let opened = segments::open(self.storage, number);
             let Some(segment) = opened.map_err(|e| self.finding("", e.into()))? else {
-                return Err(self.finding("", Wrong::Missing(number)));
+                let why = if number > last { Wrong::NoLive } else { Wrong::Missing(number) };
+                return Err(Finding { good: check.records(), ..self.finding("", why) });
             };
             let live = segment.is_live();
             self.segment(&mut check, number, &segment.name, segment.file)?;
@@ -153,11 +154,12 @@ impl Walk<'_> {
         name: &str,
         file: Box<dyn Read + Send>,
     ) -> Result<(), Finding> {
-        let again = self.storage.read(name).map_err(|e| self.finding(name, e.into()))?;
+        // It may have another name by now; then only the chain is checked.
+        let again = self.storage.read(name).ok();
         check.begin(number);
         let before = check.records();
         let (chained, json) = std::thread::scope(|scope| {
-            let json = scope.spawn(move || first_that_is_no_json(again));
+            let json = scope.spawn(move || first_that_is_no_json(again?));
             let chained = self.chained(check, name, file);
             (chained, json.join().unwrap_or(None))
         });
@@ -204,7 +206,11 @@ impl Walk<'_> {
             }
         }
         (self.progress)(lines.offset() - told);
-        check.end().map_err(|why| Finding { line: Some(1), ..self.finding(name, why) })
+        let empty = lines.offset() == 0 && name == LIVE;
+        check.end().map_err(|why| {
+            let why = if empty { Wrong::NoLive } else { why };
+            Finding { line: Some(1), good: check.records(), ..self.finding(name, why) }
+        })
     }
 
     fn key(&self) -> Result<Option<PublicKey>, Finding> {
@@ -218,9 +224,9 @@ impl Walk<'_> {
 
     fn checkpoints(&self, key: Option<&PublicKey>) -> Result<Checkpoints, Finding> {
         let bytes = self.read(CHECKPOINTS)?.unwrap_or_default();
-        let read = Checkpoints::read(&bytes, key);
+        let read = Checkpoints::read(bytes, key);
         let checkpoints = read.map_err(|why| self.finding(CHECKPOINTS, why.into()))?;
-        if checkpoints.len < bytes.len() as u64 && self.storage.holder().is_none() {
+        if checkpoints.is_torn() && self.storage.holder().is_none() {
             return Err(self.finding(CHECKPOINTS, Wrong::UnfinishedCheckpoint));
         }
         Ok(checkpoints)

@@ -37,11 +37,17 @@ pub(crate) struct Writer {
 impl Writer {
     /// Opens the log in the directory, or begins one. Torn bytes at its end are moved aside; a
     /// log that is not what was signed is refused.
-    pub fn open(storage: &Arc<dyn Storage>, options: &Arc<Options>) -> Result<Self, OpenError> {
-        let opening = Opening { storage: &**storage, options };
+    /// Whoever had it open before takes it up only as it was left, or longer.
+    pub fn open(
+        storage: &Arc<dyn Storage>,
+        options: &Arc<Options>,
+        left: Option<&Left>,
+    ) -> Result<Self, OpenError> {
+        let opening = Opening { storage: &**storage, options, left };
         let log = new_log_id().map_err(OpenError::io(storage.place(), "", "get randomness"))?;
         let key = opening.key()?;
         let found = examine(&**storage, key.as_ref().map(|key| key.public()))?;
+        opening.is_as_left(&found)?;
         let key = key.map_or_else(|| opening.new_key(&found, &log), Ok)?;
         opening.publish(&key)?;
         let torn = opening.set_aside_tail(&found)?;
@@ -51,7 +57,7 @@ impl Writer {
         let (good, segment, has_first_line) = (found.good, found.segment, found.live);
         let mut writer = Self {
             sealed: found.checkpoints.sealed(),
-            checkpoint_bytes: found.checkpoints.len,
+            checkpoint_bytes: found.checkpoints.len(),
             chain: found.chain.unwrap_or_else(|| Chain::new(log)),
             live,
             segment,
@@ -68,10 +74,10 @@ impl Writer {
         }
         if let Some(torn) = torn {
             writer.commit(&[Entry::recovery(&torn)]).map_err(OpenError::Failed)?;
-            (options.alarm)(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
+            options.raise(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
         }
         if let Some(torn) = torn_note {
-            (options.alarm)(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
+            options.raise(&Alarm::Repaired { bytes: torn.bytes, moved_to: torn.moved_to });
         }
         Ok(writer)
     }
@@ -131,6 +137,11 @@ impl Writer {
     /// The log's id.
     pub fn log(&self) -> &str {
         self.chain.log()
+    }
+
+    /// How many records there are.
+    pub fn records(&self) -> u64 {
+        self.chain.next()
     }
 
     fn is_full(&self, now: i64) -> bool {
@@ -199,18 +210,38 @@ struct Files {
 struct Opening<'a> {
     storage: &'a dyn Storage,
     options: &'a Options,
+    left: Option<&'a Left>,
+}
+
+/// A log as somebody left it who now opens it anew.
+pub(crate) struct Left {
+    pub log: String,
+    pub key: Arc<Key>,
+    /// How many records were on disk.
+    pub records: u64,
 }
 
 impl Opening<'_> {
     /// The key that was given, or the one beside the log.
     fn key(&self) -> Result<Option<Arc<Key>>, OpenError> {
-        if let Some(key) = &self.options.key {
+        let known = self.left.map(|left| &left.key).or(self.options.key.as_ref());
+        if let Some(key) = known {
             return Ok(Some(Arc::clone(key)));
         }
         let Some(line) = self.text(KEY)? else { return Ok(None) };
         let path = self.storage.place().join(KEY);
         let key = Key::parse(&line).map_err(|why| OpenError::Key { path, why })?;
         Ok(Some(Arc::new(key)))
+    }
+
+    /// Whether it is the log that was left, with all of its records.
+    fn is_as_left(&self, found: &Found) -> Result<(), OpenError> {
+        let Some(left) = self.left else { return Ok(()) };
+        let same = |chain: &Chain| chain.log() == left.log && chain.next() >= left.records;
+        if found.chain.as_ref().is_some_and(same) {
+            return Ok(());
+        }
+        Err(OpenError::Replaced(self.storage.place().to_owned()))
     }
 
     /// A key for a log that has none, and that nobody has signed.
@@ -242,7 +273,7 @@ impl Opening<'_> {
 
     /// Keeps the bytes at the end of the checkpoints that are none.
     fn set_aside_note(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
-        let from = found.checkpoints.len;
+        let from = found.checkpoints.len();
         let torn = found.torn_checkpoint;
         torn.then(|| self.set_aside(CHECKPOINTS, from, segment::torn_note)).transpose()
     }
@@ -284,11 +315,11 @@ impl Opening<'_> {
             live.cut(found.good).map_err(self.io(LIVE, "repair it"))?;
         }
         if found.torn_checkpoint {
-            let cut = checkpoints.cut(found.checkpoints.len);
+            let cut = checkpoints.cut(found.checkpoints.len());
             cut.map_err(self.io(CHECKPOINTS, "repair it"))?;
         }
         self.write_again(LIVE, found.batch, found.good)?;
-        self.write_again(CHECKPOINTS, found.checkpoints.last_note, found.checkpoints.len)?;
+        self.write_again(CHECKPOINTS, found.checkpoints.last_note(), found.checkpoints.len())?;
         live.sync().map_err(self.io(LIVE, "sync it"))?;
         checkpoints.sync().map_err(self.io(CHECKPOINTS, "sync it"))?;
         self.storage.sync_names().map_err(self.io("", "sync it"))?;

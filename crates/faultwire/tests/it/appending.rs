@@ -267,3 +267,74 @@ fn segments_are_closed_by_age() {
     assert_eq!(dir.verify().unwrap().segments, 2);
     assert!(String::from_utf8(dir.file("audit-log.000001.jsonl")).unwrap().contains("inc_1"));
 }
+
+#[test]
+fn what_waits_when_the_log_fails_has_failed_too() {
+    let sim = failing(Kind::SlowEio);
+    let log = Log::open_on(Arc::new(sim.clone()), quiet()).unwrap();
+    let first = log.submit(entry("inc_1"));
+    thread::sleep(Duration::from_millis(20));
+    let others: Vec<_> = (2..9).map(|i| log.submit(entry(&format!("inc_{i}")))).collect();
+    assert!(first.wait().is_err());
+    assert!(others.into_iter().all(|ticket| ticket.wait().is_err()));
+    assert!(log.append(entry("inc_9")).is_err() && log.failure().is_some());
+    assert!(log.close().is_err() && log.close().is_err(), "it stays a failure");
+    assert!(records(&sim).iter().all(|r| r["type"] == "segment"), "nothing, and no gap");
+}
+
+#[test]
+fn an_alarm_that_panics_leaves_nobody_waiting() {
+    let alarm = Arc::new(|_: &Alarm| panic!("the alarm breaks"));
+    let log = Log::open_on(Arc::new(failing(Kind::Eio)), Options { alarm, ..quiet() }).unwrap();
+    assert!(log.submit(entry("inc_1")).wait().is_err());
+    assert!(log.append(entry("inc_2")).is_err());
+    assert!(log.close().is_err());
+}
+
+/// Drops what it holds when it is woken.
+struct Holder(Mutex<Option<Log>>);
+
+impl Wake for Holder {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+#[test]
+fn a_task_that_drops_the_log_when_it_is_woken_closes_it() {
+    let dir = Dir::new();
+    let log = Log::open(dir.path(), quiet()).unwrap();
+    let mut ticket = Box::pin(log.submit(entry("inc_1")));
+    let waker = Waker::from(Arc::new(Holder(Mutex::new(Some(log)))));
+    let mut pending = true;
+    for _ in 0..500 {
+        pending &= ticket.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+        if !pending {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    drop((ticket, waker));
+    // The lock is let go once the log is signed.
+    let again = (0..100).find_map(|_| Log::open(dir.path(), quiet()).ok());
+    again.expect("the log was closed").close().unwrap();
+    let verified = dir.verify().unwrap();
+    assert_eq!((verified.records, verified.sealed), (2, 2));
+}
+
+#[test]
+fn fail_open_does_not_take_up_another_log() {
+    static NOW: AtomicI64 = AtomicI64::new(1_768_836_730_123);
+    let (options, heard) = alarms();
+    let options = Options { fail_open: true, clock: || NOW.load(Ordering::SeqCst), ..options };
+    let dir = Dir::new();
+    let log = Log::open(dir.path(), options).unwrap();
+    log.append(entry("inc_1")).unwrap();
+    fs::remove_file(dir.path().join("audit-log.jsonl")).unwrap();
+    assert_eq!(log.append(entry("inc_2")).unwrap().seq, None);
+    NOW.fetch_add(5000, Ordering::SeqCst);
+    assert_eq!(log.append(entry("inc_3")).unwrap().seq, None, "a new log would be a lie");
+    log.close().unwrap();
+    let heard = heard.lock().unwrap();
+    assert!(matches!(heard.last(), Some(Alarm::Lost { missed: 2, .. })), "{heard:?}");
+}

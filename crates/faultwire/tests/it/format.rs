@@ -150,6 +150,16 @@ fn the_private_side_is_kept_without_credentials() {
 }
 
 #[test]
+fn events_hold_no_credentials_either() {
+    let facts =
+        json!({ "password": "hunter2", "said": "token=ghp_abcdefghijklmnopqrstuvwxyz0123456789" });
+    let contract = builtin("owlclaw").unwrap();
+    let entry = Entry::event("late_reply", Some("inc_1"), &facts, contract.redactor());
+    assert!(!entry.as_str().contains("hunter2") && !entry.as_str().contains("ghp_"), "{entry:?}");
+    assert!(entry.as_str().contains("late_reply") && entry.as_str().contains("inc_1"));
+}
+
+#[test]
 fn what_comes_from_outside_is_bounded_and_safe() {
     let contract = builtin("owlclaw").unwrap();
     let huge = "x".repeat(10_000_000);
@@ -257,7 +267,7 @@ proptest! {
             };
             let fault = Fault::new(&contract, report, &Stamp::default()).unwrap();
             log.append(Entry::fault(&fault, &Call { request: Some(json!(text)), ..Call::default() })).unwrap();
-            log.append(Entry::event(text, Some(text), &json!({ "text": text }))).unwrap();
+            log.append(Entry::event(text, Some(text), &json!({ "text": text }), contract.redactor())).unwrap();
         }
         log.close().unwrap();
         prop_assert_eq!(dir.file(LIVE).split(|b| *b == b'\n').count(), 2 + 2 * texts.len());

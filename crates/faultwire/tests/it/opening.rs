@@ -205,3 +205,52 @@ fn k15_a_log_that_does_not_hold_is_a_failed_self_audit() {
     let nowhere = Log::open("/proc/faultwire", quiet()).map(drop).unwrap_err();
     assert_eq!(startup(nowhere), "BOOTSTRAP_FAILURE");
 }
+
+#[test]
+fn a_first_line_that_is_damaged_is_no_crash() {
+    let dir = crashed_log_of(5);
+    let text = String::from_utf8(dir.file(LIVE)).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    dir.write(LIVE, lines[1..].concat().as_bytes());
+    assert!(matches!(refused(&dir, ":1: "), OpenError::Damaged { line: 1, .. }));
+    dir.write(LIVE, text.replacen("\"seq\":0", "\"seq\":x", 1).as_bytes());
+    assert!(matches!(refused(&dir, ":1: "), OpenError::Damaged { line: 1, .. }));
+    dir.write(LIVE, text.replacen("\"before\":null", "\"before\":nul", 1).as_bytes());
+    assert!(matches!(refused(&dir, ":1: "), OpenError::Damaged { line: 1, .. }));
+    // Alone, it is what a crash leaves of a log that was just begun.
+    dir.write(LIVE, &lines[0].as_bytes()[..70]);
+    let log = Log::open(dir.path(), quiet()).unwrap();
+    log.append(entry("inc_1")).unwrap();
+    log.close().unwrap();
+    dir.verify().unwrap();
+}
+
+#[test]
+fn a_closed_log_can_be_opened_while_clones_of_it_live() {
+    let dir = Dir::new();
+    let log = Log::open(dir.path(), quiet()).unwrap();
+    let clone = log.clone();
+    log.close().unwrap();
+    Log::open(dir.path(), quiet()).unwrap().close().unwrap();
+    assert!(clone.append(entry("inc_1")).is_err());
+}
+
+#[test]
+fn a_crash_between_two_segments_is_seen_and_repaired() {
+    let dir = log_of(8, &Options { segment_bytes: 1500, ..quiet() });
+    // The live one became a full one, and the next was not begun.
+    let number = dir.verify().unwrap().segments;
+    let full = dir.path().join(format!("audit-log.{number:06}.jsonl"));
+    fs::rename(dir.path().join(LIVE), full).unwrap();
+    for live in [None, Some(&b""[..])] {
+        if let Some(bytes) = live {
+            dir.write(LIVE, bytes);
+        }
+        let said = dir.verify().unwrap_err().to_string();
+        assert!(said.contains("there is no live segment, as after a crash"), "{said}");
+        let index = faultwire::audit::Index::open(dir.path(), &mut |_| {}).unwrap();
+        assert_eq!(index.skipped(), 0);
+    }
+    Log::open(dir.path(), quiet()).unwrap().close().unwrap();
+    assert_eq!(dir.verify().unwrap().segments, number + 1);
+}

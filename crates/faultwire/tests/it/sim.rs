@@ -19,6 +19,8 @@ pub struct Trouble {
 pub enum Kind {
     /// The operation fails; half of a write was done.
     Eio,
+    /// The same, and it takes a while.
+    SlowEio,
     /// There is no space; half of a write was done.
     Enospc,
     /// The power fails just before it.
@@ -123,6 +125,11 @@ impl Sim {
         let trouble = world.trouble.filter(|t| t.at == world.operations);
         match trouble.map(|t| t.kind) {
             None => Ok(Turn::Fine),
+            Some(Kind::SlowEio) => {
+                drop(world);
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                Ok(Turn::Fails(5))
+            }
             Some(Kind::Eio) => Ok(Turn::Fails(5)),
             Some(Kind::Enospc) => Ok(Turn::Fails(28)),
             Some(Kind::KillBefore) => {
@@ -178,9 +185,8 @@ impl Dice {
 impl NameChange {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
-            Self::Create(name, file) => {
-                names.entry(name.clone()).or_insert(*file);
-            }
+            // If the change before it is lost, it takes the place of what had the name.
+            Self::Create(name, file) => drop(names.insert(name.clone(), *file)),
             Self::Rename(from, to) => {
                 if let Some(file) = names.remove(from) {
                     names.insert(to.clone(), file);

@@ -55,7 +55,7 @@ fn every_flipped_bit_is_found() {
     let dir = log_of(64 * 1024);
     assert!(holds(&dir));
     let key = public_key(&dir);
-    let checkpoints = Checkpoints::read(&dir.file(CHECKPOINTS), Some(&key)).unwrap();
+    let checkpoints = Checkpoints::read(dir.file(CHECKPOINTS), Some(&key)).unwrap();
     let mut segments: Vec<Vec<u8>> = files(&dir).iter().map(|name| dir.file(name)).collect();
     let total: usize = segments.iter().map(Vec::len).sum();
     assert!(total >= 64 * 1024 && segments.len() >= 4, "{total}");
@@ -324,4 +324,30 @@ fn what_the_docs_call_undetectable_is_just_that() {
     forger.dir.write(LIVE, &changed.concat());
     assert!(holds(&forger.dir));
     assert!(!holds_with(&forger.dir, &forger.key));
+}
+
+/// A first segment has nothing before it: what was signed cannot be made to look archived.
+#[test]
+fn a_later_segment_cannot_pass_for_the_first() {
+    let dir = log_of(6 * 1024);
+    let key = public_key(&dir);
+    let names = files(&dir);
+    for full in &names[..names.len() - 1] {
+        fs::remove_file(dir.path().join(full)).unwrap();
+    }
+    let text = String::from_utf8(dir.file(LIVE)).unwrap();
+    let first = text.lines().next().unwrap();
+    let number = format!("\"segment\":{}", names.len());
+    dir.write(LIVE, format!("{}\n", first.replacen(&number, "\"segment\":1", 1)).as_bytes());
+    assert!(!holds_with(&dir, &key));
+}
+
+/// A lock that somebody holds excuses what is being written, not what is gone.
+#[test]
+fn a_cut_log_does_not_hold_because_somebody_holds_its_lock() {
+    let dir = log_of(6 * 1024);
+    fs::remove_file(dir.path().join(LIVE)).unwrap();
+    let lock = fs::File::options().write(true).open(dir.path().join("audit-log.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(!holds(&dir));
 }

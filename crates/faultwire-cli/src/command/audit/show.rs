@@ -53,7 +53,7 @@ fn find(dir: &Path, incident: &str) -> Result<Vec<Value>, Problem> {
 /// How many records a checkpoint covers.
 fn sealed(dir: &Path) -> u64 {
     let bytes = std::fs::read(dir.join(segment::CHECKPOINTS)).unwrap_or_default();
-    Checkpoints::read(&bytes, None).map_or(0, |checkpoints| checkpoints.sealed())
+    Checkpoints::read(bytes, None).map_or(0, |checkpoints| checkpoints.sealed())
 }
 
 fn story(record: &Value, sealed: u64) -> String {

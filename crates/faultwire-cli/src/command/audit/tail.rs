@@ -105,11 +105,12 @@ impl Position {
         let live = segment.is_live();
         let mut lines = Lines::starting_at(segment.file, self.offset);
         while let Some(line) = lines.next_line()? {
-            if line.shape == Shape::Unfinished {
-                break;
+            match line.shape {
+                Shape::Unfinished => break,
+                Shape::Whole => each(line.raw),
+                Shape::TooLong => each(b"(a line longer than any record)"),
             }
-            each(line.raw);
-            self.offset = line.offset + line.raw.len() as u64 + 1;
+            self.offset = lines.offset();
         }
         Ok(live)
     }

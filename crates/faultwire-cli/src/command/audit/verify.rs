@@ -172,7 +172,7 @@ fn bad(finding: &Finding, json: bool) -> Result<Done, Problem> {
 
 fn help(why: &Wrong) -> &'static str {
     match why {
-        Wrong::Unfinished | Wrong::UnfinishedCheckpoint => {
+        Wrong::Unfinished | Wrong::UnfinishedCheckpoint | Wrong::NoLive => {
             "start the program that writes the log once more: it repairs this by itself"
         }
         Wrong::Missing(_) => {
