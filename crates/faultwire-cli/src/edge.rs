@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::{Contract, Stamp};
 
@@ -26,6 +26,12 @@ pub fn stamp(contract: &Contract) -> Stamp {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A moment to measure from.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub fn instant() -> Instant {
+    Instant::now()
 }
 
 /// Where the audit log is when nobody says otherwise: with the user's other state.

@@ -1,18 +1,53 @@
 //! A bar for work that takes longer than a moment. It is on stderr, and only on a terminal.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar over this many bytes.
-pub fn over_bytes(total: u64, what: &'static str) -> ProgressBar {
+use crate::edge;
+
+/// What is over sooner shows nothing.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// How far some work has come.
+pub struct Progress {
+    what: &'static str,
+    total: u64,
+    done: u64,
+    begun: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Work over this many bytes.
+    pub fn over_bytes(total: u64, what: &'static str) -> Self {
+        Self { what, total, done: 0, begun: edge::instant(), bar: None }
+    }
+
+    /// So many more are done.
+    pub fn advance(&mut self, bytes: u64) {
+        self.done += bytes;
+        if self.bar.is_none() && edge::instant() - self.begun > PATIENCE {
+            self.bar = Some(bar(self.total, self.what));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done);
+        }
+    }
+
+    /// It is over, and nothing of it stays on the screen.
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(total: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.set_message(what);
-    // What is over sooner shows nothing.
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
+    bar.with_message(what)
 }

@@ -239,7 +239,8 @@ impl Shared {
     /// Signs, and lets go of the files and the lock. The second time there is nothing left to do.
     fn finish(&self) -> Result<(), AuditFailed> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if lock.is_some() && self.options.fail_open && self.failure().is_some() {
+        let failed = self.queue().failed.is_some();
+        if lock.is_some() && failed && self.options.fail_open {
             self.confess();
         }
         let sealed = guarded(|| self.writer().take().map_or(Ok(()), |mut writer| writer.seal()));

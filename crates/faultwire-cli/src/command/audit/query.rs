@@ -8,9 +8,10 @@ use faultwire::audit::{Filter, Index, Summary};
 use super::record::{COLUMNS, cells};
 use crate::Done;
 use crate::args::audit::{Moment, QueryArgs, Wanted};
+use crate::edge;
 use crate::problem::Problem;
+use crate::progress::Progress;
 use crate::style::{DIM, paint, table};
-use crate::{edge, progress};
 
 /// Nobody needs to know exactly how many more there are.
 const COUNT_TO: u64 = 100_000;
@@ -52,9 +53,9 @@ pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
 /// The index of the log, brought up to date.
 pub fn open(dir: &Path) -> Result<Index, Problem> {
     super::expect_log(dir)?;
-    let bar = progress::over_bytes(super::size(dir), "reading the log");
-    let index = Index::open(dir, &mut |read| bar.inc(read));
-    bar.finish_and_clear();
+    let mut progress = Progress::over_bytes(super::size(dir), "reading the log");
+    let index = Index::open(dir, &mut |read| progress.advance(read));
+    progress.finish();
     let index = index?;
     super::note_gaps(dir);
     if index.skipped() > 0 {

@@ -10,9 +10,10 @@ use serde_json::json;
 
 use crate::Done;
 use crate::args::audit::VerifyArgs;
+use crate::edge;
 use crate::problem::Problem;
+use crate::progress::Progress;
 use crate::style::{DIM, ERROR, GOOD, HELP, paint};
-use crate::{edge, progress};
 
 pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     let named = args.place.dir();
@@ -33,9 +34,9 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     let given = key.is_some();
     super::expect_log(&dir)?;
     let expect = Expect { key, archived: args.archived };
-    let bar = progress::over_bytes(super::size(&dir), "verifying");
-    let verified = verify(&Disk::new(&dir), &expect, &mut |read| bar.inc(read));
-    bar.finish_and_clear();
+    let mut progress = Progress::over_bytes(super::size(&dir), "verifying");
+    let verified = verify(&Disk::new(&dir), &expect, &mut |read| progress.advance(read));
+    progress.finish();
     match verified {
         Ok(verified) => good(&dir, &verified, given, json),
         Err(finding) => match &finding.why {
@@ -194,9 +195,9 @@ fn help(why: &Wrong) -> &'static str {
 fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
     let opened = File::open(file).map_err(|e| Problem::File(file.to_owned(), e))?;
     let total = opened.metadata().map_or(0, |m| m.len());
-    let bar = progress::over_bytes(total, "verifying");
-    let verified = legacy::verify(opened, &mut |read| bar.inc(read));
-    bar.finish_and_clear();
+    let mut progress = Progress::over_bytes(total, "verifying");
+    let verified = legacy::verify(opened, &mut |read| progress.advance(read));
+    progress.finish();
     let name = file.display().to_string();
     match verified {
         Ok(verified) if json => {
