@@ -167,7 +167,7 @@ impl OpenError {
         name: &str,
         doing: &'static str,
     ) -> impl FnOnce(io::Error) -> Self {
-        let path = if name.is_empty() { place.to_owned() } else { place.join(name) };
+        let path = within(place, name);
         move |error| Self::Io { path, doing, error }
     }
 }
@@ -197,7 +197,7 @@ impl AuditFailed {
         name: &str,
         doing: &'static str,
     ) -> impl FnOnce(io::Error) -> Self {
-        let path = if name.is_empty() { place.to_owned() } else { place.join(name) };
+        let path = within(place, name);
         move |error| Self(Arc::new(Why::Io { path, doing, error }))
     }
 
@@ -236,4 +236,9 @@ impl AuditFailed {
         };
         Fault::new(contract, report, stamp)
     }
+}
+
+/// The file of that name, or the directory itself.
+pub(crate) fn within(place: &Path, name: &str) -> PathBuf {
+    if name.is_empty() { place.to_owned() } else { place.join(name) }
 }

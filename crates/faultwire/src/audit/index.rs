@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
+use crate::audit::error::within;
 use crate::audit::filter::Filter;
 use crate::audit::hash::Hash;
 use crate::audit::lines::{Lines, Shape};
@@ -313,7 +314,7 @@ impl Index {
     }
 
     fn io_error(&self, name: &str) -> impl FnOnce(io::Error) -> IndexError + use<> {
-        let path = if name.is_empty() { self.dir.clone() } else { self.dir.join(name) };
+        let path = within(&self.dir, name);
         move |error| IndexError::Io { path, error }
     }
 }

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::audit::check::{Check, Wrong};
 use crate::audit::checkpoint::Checkpoints;
+use crate::audit::error::within;
 use crate::audit::key::PublicKey;
 use crate::audit::lines::{Lines, Shape};
 use crate::audit::segment::{self, CHECKPOINTS, LIVE, PUBLIC_KEY};
@@ -242,8 +243,7 @@ impl Walk<'_> {
     }
 
     fn finding(&self, name: &str, why: Wrong) -> Finding {
-        let place = self.storage.place();
-        let path = if name.is_empty() { place.to_owned() } else { place.join(name) };
+        let path = within(self.storage.place(), name);
         Finding { path, line: None, good: 0, why }
     }
 }
