@@ -118,6 +118,22 @@ fn too_much_at_once_waits_instead_of_growing() {
     dir.verify().unwrap();
 }
 
+/// While a sync takes long, only so much gathers: the next batches are small, too.
+#[test]
+fn what_gathers_is_bounded() {
+    let sim = failing(Kind::Slow);
+    let log =
+        Log::open_on(Arc::new(sim.clone()), Options { queue_bytes: 1500, ..quiet() }).unwrap();
+    let tickets: Vec<_> = (0..40).map(|i| log.submit(entry(&format!("inc_{i}")))).collect();
+    tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
+    log.close().unwrap();
+    let mut batches: BTreeMap<u64, usize> = BTreeMap::new();
+    for record in records(&sim) {
+        *batches.entry(record["synced"].as_u64().unwrap()).or_default() += record.to_string().len();
+    }
+    assert!(batches.len() > 8 && batches.values().all(|bytes| *bytes < 4000), "{batches:?}");
+}
+
 #[test]
 fn a_closed_log_takes_nothing_and_says_so() {
     let dir = Dir::new();

@@ -21,6 +21,8 @@ pub enum Kind {
     Eio,
     /// The same, and it takes a while.
     SlowEio,
+    /// It takes a while.
+    Slow,
     /// There is no space; half of a write was done.
     Enospc,
     /// The power fails just before it.
@@ -129,6 +131,11 @@ impl Sim {
                 drop(world);
                 std::thread::sleep(std::time::Duration::from_millis(100));
                 Ok(Turn::Fails(5))
+            }
+            Some(Kind::Slow) => {
+                drop(world);
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                Ok(Turn::Fine)
             }
             Some(Kind::Eio) => Ok(Turn::Fails(5)),
             Some(Kind::Enospc) => Ok(Turn::Fails(28)),

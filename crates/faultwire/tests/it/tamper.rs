@@ -326,6 +326,15 @@ fn what_the_docs_call_undetectable_is_just_that() {
     assert!(!holds_with(&forger.dir, &forger.key));
 }
 
+/// A segment is only closed with a signature, so without checkpoints there can be only one.
+#[test]
+fn segments_without_checkpoints_do_not_hold() {
+    let dir = log_of(6 * 1024);
+    fs::remove_file(dir.path().join(CHECKPOINTS)).unwrap();
+    let said = dir.verify().unwrap_err().to_string();
+    assert!(said.contains("000002.jsonl:1: no checkpoint covers"), "{said}");
+}
+
 /// A first segment has nothing before it: what was signed cannot be made to look archived.
 #[test]
 fn a_later_segment_cannot_pass_for_the_first() {
