@@ -125,7 +125,9 @@ fn what_gathers_is_bounded() {
     let log =
         Log::open_on(Arc::new(sim.clone()), Options { queue_bytes: 1500, ..quiet() }).unwrap();
     let tickets: Vec<_> = (0..40).map(|i| log.submit(entry(&format!("inc_{i}")))).collect();
-    tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
+    for ticket in tickets {
+        assert!(ticket.wait().is_ok());
+    }
     log.close().unwrap();
     let mut batches: BTreeMap<u64, usize> = BTreeMap::new();
     for record in records(&sim) {
