@@ -305,6 +305,8 @@ impl Opening<'_> {
     /// system does not try again. So the ends are written once more, and synced, before anything
     /// is built on them.
     fn files(&self, found: &Found) -> Result<Files, OpenError> {
+        // The same goes for a name that a segment got: nothing may take its old one before.
+        self.storage.sync_names().map_err(self.io("", "sync it"))?;
         let mut live =
             self.storage.append(LIVE, Access::Usual).map_err(self.io(LIVE, "open it to write"))?;
         let mut checkpoints = self

@@ -100,13 +100,14 @@ impl Sim {
     }
 
     /// The disk after the machine lost its power. Seed 0 keeps nothing that was not synced, seed
-    /// 1 keeps all of it, the others keep some.
+    /// 1 keeps all of it, seed 2 all but that files got other names, the others keep some.
     pub fn after_power_loss(&self, seed: u64) -> Self {
         let world = self.0.lock().unwrap();
         let mut dice = Dice(seed);
         let mut names = world.durable_names.clone();
         for change in &world.name_changes {
-            if dice.keeps() {
+            let renames = matches!(change, NameChange::Rename(..));
+            if dice.keeps() && !(seed == 2 && renames) {
                 change.apply(&mut names);
             }
         }
@@ -177,7 +178,7 @@ impl Dice {
     fn keeps(&mut self) -> bool {
         match self.0 {
             0 => false,
-            1 => true,
+            1 | 2 => true,
             _ => {
                 // xorshift: good enough to choose sectors.
                 self.0 ^= self.0 << 13;
