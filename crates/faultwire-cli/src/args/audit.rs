@@ -71,10 +71,10 @@ pub struct TailArgs {
 /// What is looked for.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// From this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    /// Recorded from this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Moment>,
-    /// Before this moment
+    /// Recorded before this moment
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Moment>,
     /// The code; * stands for anything
@@ -137,10 +137,10 @@ pub struct ExportArgs {
     /// Whose words
     #[arg(long, value_enum, default_value_t = Format::Ocsf)]
     pub format: Format,
-    /// From this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    /// Recorded from this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Moment>,
-    /// Before this moment
+    /// Recorded before this moment
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Moment>,
 }
