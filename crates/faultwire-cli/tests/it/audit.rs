@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -623,14 +625,15 @@ fn a_log_that_is_written_and_rotated_meanwhile_holds() {
     let piped = writer.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut writer = Running(piped.spawn().unwrap());
     let mut stdin = writer.0.stdin.take().unwrap();
-    let feeder =
-        std::thread::spawn(
-            move || while stdin.write_all(b"{\"code\":\"auth.forbidden\"}\n").is_ok() {},
-        );
+    let feeder = thread::spawn(move || {
+        while stdin.write_all(b"{\"code\":\"auth.forbidden\"}\n").is_ok() {
+            thread::sleep(Duration::from_millis(3));
+        }
+    });
     while !Path::new(&dir.join("audit-log.000005.jsonl")).exists() {
-        std::thread::yield_now();
+        thread::sleep(Duration::from_millis(5));
     }
-    for _ in 0..10 {
+    for _ in 0..8 {
         let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
         assert_eq!(page["ok"], true, "{page}");
     }
