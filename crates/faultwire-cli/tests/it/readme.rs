@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::Dir;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -83,6 +85,8 @@ fn the_recipes_are_true() {
 #[test]
 fn the_examples_of_help_are_true() {
     let folder = root().join("crates/faultwire-cli/help");
+    // Some of them write where they are.
+    let scratch = Dir::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
     let mut ran = 0;
@@ -93,7 +97,9 @@ fn the_examples_of_help_are_true() {
         for line in text.lines().map(str::trim).filter(whole) {
             // Behind two blanks stands what the example is for.
             let line = line.split("  ").next().unwrap_or(line);
-            let output = Command::new("sh").args(["-c", line]).env("PATH", &path).output().unwrap();
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]).env("PATH", &path).current_dir(scratch.path());
+            let output = shell.output().unwrap();
             assert!(output.status.success() && !output.stdout.is_empty(), "{line}: {output:?}");
             ran += 1;
         }
