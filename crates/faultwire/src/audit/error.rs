@@ -209,10 +209,6 @@ impl AuditFailed {
         Self(Arc::new(Why::Closed))
     }
 
-    pub(crate) fn open(error: OpenError) -> Self {
-        Self(Arc::new(Why::Open(error)))
-    }
-
     pub(crate) fn panicked() -> Self {
         Self(Arc::new(Why::Panicked))
     }
@@ -235,6 +231,13 @@ impl AuditFailed {
             ..Report::new(&code.id)
         };
         Fault::new(contract, report, stamp)
+    }
+}
+
+/// For a server that answers although its log could not be opened.
+impl From<OpenError> for AuditFailed {
+    fn from(error: OpenError) -> Self {
+        Self(Arc::new(Why::Open(error)))
     }
 }
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use faultwire::audit::{Hash, Key, Log, OpenError, Options};
-use faultwire::contract::{Profile, Stamp, Surface, builtin};
+use faultwire::audit::{AuditFailed, Hash, Key, Log, OpenError, Options};
+use faultwire::contract::{Fault, Profile, Report, Stamp, Surface, builtin};
 
 use crate::support::{Dir, entry, incidents, quiet};
 
@@ -253,4 +253,20 @@ fn a_crash_between_two_segments_is_seen_and_repaired() {
     }
     Log::open(dir.path(), quiet()).unwrap().close().unwrap();
     assert_eq!(dir.verify().unwrap().segments, number + 1);
+}
+
+#[test]
+fn k10_a_locked_log_has_a_code_of_its_own() {
+    let dir = Dir::new();
+    let first = Log::open(dir.path(), quiet()).unwrap();
+    let locked = AuditFailed::from(Log::open(dir.path(), quiet()).map(drop).unwrap_err());
+    let elsewhere = AuditFailed::from(Log::open("/proc/nowhere", quiet()).map(drop).unwrap_err());
+    let kaiza = builtin("kaiza").unwrap();
+    let fault = Fault::new(&kaiza, Report::new("FILE_NOT_FOUND"), &Stamp::default()).unwrap();
+    let code = |failed: &AuditFailed| {
+        failed.instead_of(&fault, &Stamp::default()).unwrap().code().id.clone()
+    };
+    assert_eq!(code(&locked), "AUDIT_LOCK_FAILED");
+    assert_eq!(code(&elsewhere), "AUDIT_LOG_FAILED");
+    drop(first);
 }

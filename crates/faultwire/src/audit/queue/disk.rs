@@ -48,7 +48,7 @@ impl Shared {
         let records = self.durable.load(Ordering::Relaxed);
         let left = Left { log: self.log.clone(), key: Arc::clone(&self.key), records };
         let opened = Writer::open(&self.storage, &self.options, Some(&left));
-        let mut writer = opened.map_err(AuditFailed::open)?;
+        let mut writer = opened.map_err(AuditFailed::from)?;
         let Some(failed) = self.queue().failed.take() else { return Ok(writer) };
         let (missed, since) = (failed.missed, moment(failed.since_ms));
         let gap = Gap { missed, since, why: failed.why.to_string() };
