@@ -1,6 +1,7 @@
 //! What can be typed, and the help that teaches it.
 
 pub mod audit;
+pub mod wrap;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,11 @@ pub struct Args {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Run an MCP server behind a contract: every failure one envelope, recorded, in time
+    Wrap(wrap::WrapArgs),
+    /// Run the bundled server, whose tools fail in every way there is
+    #[command(after_help = include_str!("../help/demo-server.txt"))]
+    DemoServer,
     /// Look at contracts, check them, compare them
     #[command(subcommand)]
     Contract(ContractCommand),
@@ -59,6 +65,7 @@ impl Command {
     /// The contract that the command speaks, where one was named.
     pub fn contract(&self) -> Option<&str> {
         match self {
+            Self::Wrap(args) => args.contract.as_deref(),
             Self::Render(args) => Some(&args.contract.contract),
             Self::Decode(args) => Some(&args.contract.contract),
             Self::Classify(args) => Some(&args.contract.contract),
@@ -67,7 +74,11 @@ impl Command {
             Self::Audit(audit::AuditCommand::Append(args)) => Some(&args.contract.contract),
             Self::Explain(args) => args.contract.as_deref(),
             Self::Redact(args) => args.contract.as_deref(),
-            Self::Contract(_) | Self::Audit(_) | Self::Serve | Self::Completions { .. } => None,
+            Self::Contract(_)
+            | Self::Audit(_)
+            | Self::DemoServer
+            | Self::Serve
+            | Self::Completions { .. } => None,
         }
     }
 }

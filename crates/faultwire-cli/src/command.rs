@@ -11,3 +11,4 @@ pub mod redact;
 pub mod render;
 pub mod retry;
 pub mod serve;
+pub mod wrap;

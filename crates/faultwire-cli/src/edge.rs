@@ -1,11 +1,16 @@
 //! The edge: the clock, the environment, randomness, files and streams. Nothing else touches them.
 
-use std::io::{self, BufRead, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::{Contract, Stamp};
 
+use faultwire_gateway::Streams;
+
+use crate::args::wrap::LogLevel;
 use crate::problem::Problem;
 
 /// More is not read at once.
@@ -47,6 +52,40 @@ pub fn audit_dir() -> PathBuf {
 /// A uniform random number. A machine without randomness gets no jitter, which does no harm.
 pub fn random() -> u64 {
     getrandom::u64().unwrap_or_default()
+}
+
+/// The client's side of a wrapped server: stdin and stdout, unbuffered.
+pub fn streams() -> Result<Streams, Problem> {
+    let input = io::stdin().as_fd().try_clone_to_owned().map_err(Problem::Input)?;
+    let output = io::stdout().as_fd().try_clone_to_owned().map_err(Problem::Output)?;
+    Ok(Streams { input: File::from(input), output: File::from(output) })
+}
+
+/// Tells on stderr what goes on; colour only on a terminal.
+pub fn tell(level: LogLevel) {
+    let level = match level {
+        LogLevel::Off => return,
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+/// This program.
+pub fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "faultwire".into())
+}
+
+/// The path from the root on, whether or not something is there.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Everything on stdin.
@@ -122,7 +161,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 pub fn file(path: &Path) -> Result<String, Problem> {
     let failed = |e| Problem::File(path.to_owned(), e);
     let mut bytes = Vec::new();
-    let opened = std::fs::File::open(path).map_err(failed)?;
+    let opened = File::open(path).map_err(failed)?;
     opened.take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LARGEST_INPUT {
         let what = format!("more than {LARGEST_INPUT} bytes");

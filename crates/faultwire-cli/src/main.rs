@@ -3,9 +3,13 @@
 mod args;
 mod chosen;
 mod command;
+mod config;
+mod demo_server;
 mod edge;
 mod problem;
 mod progress;
+mod server_name;
+mod snippet;
 mod style;
 
 use std::process::ExitCode;
@@ -28,6 +32,9 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => return usage(&e),
     };
+    if matches!(args.command, Command::DemoServer) {
+        return demo_server::serve();
+    }
     let (json, contract) = (args.json, args.command.contract().map(str::to_owned));
     match run(args) {
         Ok(Done::Fine) => ExitCode::SUCCESS,
@@ -52,7 +59,12 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn complain(problem: &Problem, json: bool, contract: Option<&str>) -> ExitCode {
-    edge::complain(&if json { problem.envelope(contract) } else { problem.for_people() });
+    edge::complain(&match (json, problem.is_startup()) {
+        (true, _) => problem.envelope(contract),
+        // A program that does not start tells people and programs alike (K15).
+        (false, true) => problem.for_people() + &problem.envelope(contract),
+        (false, false) => problem.for_people(),
+    });
     ExitCode::from(2)
 }
 
@@ -78,6 +90,8 @@ fn run(args: Args) -> Result<Done, Problem> {
         Command::Retry(args) => command::retry::run(&args),
         Command::Alerts(command) => command::alerts::run(&command),
         Command::Audit(command) => command::audit::run(&command, json),
+        Command::Wrap(args) => command::wrap::run(&args),
+        Command::DemoServer => Ok(Done::Fine),
         Command::Serve => command::serve::run(),
         Command::Completions { shell } => command::completions::run(shell),
     }

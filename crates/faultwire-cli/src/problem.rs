@@ -35,6 +35,16 @@ pub enum Problem {
     /// The audit log cannot be opened.
     #[error("{0}")]
     Audit(#[from] OpenError),
+    /// The program cannot start.
+    #[error("{place}: {what}")]
+    Startup {
+        /// Where.
+        place: String,
+        /// What.
+        what: String,
+        /// What to do.
+        help: String,
+    },
     /// The audit log cannot be searched.
     #[error("{0}")]
     Index(#[from] IndexError),
@@ -60,6 +70,11 @@ impl Problem {
     /// Whoever read our output has gone: `faultwire … | head` is no failure.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether it kept a program from starting that others talk to.
+    pub fn is_startup(&self) -> bool {
+        matches!(self, Self::Startup { .. } | Self::Audit(_))
     }
 
     /// For a terminal.
@@ -91,6 +106,7 @@ impl Problem {
     fn fault(&self, contract: &Arc<Contract>) -> Result<Fault, FaultError> {
         let condition = match self {
             Self::Bad { .. } | Self::Contract(_) | Self::File(..) => Condition::InvalidArguments,
+            Self::Startup { .. } => Condition::BootstrapFailed,
             _ => Condition::Internal,
         };
         let help = self.help().map(|help| format!(" ({help})")).unwrap_or_default();
@@ -98,6 +114,7 @@ impl Problem {
             condition: Some(condition),
             message: Some(format!("{self}{help}")),
             suggestion: self.help().map(str::to_owned),
+            tool: self.is_startup().then(|| "startup".to_owned()),
             ..Report::new(&contract.code_for(condition, None).id)
         };
         Fault::new(contract, report, &edge::stamp(contract))
@@ -105,7 +122,7 @@ impl Problem {
 
     fn help(&self) -> Option<&str> {
         match self {
-            Self::Bad { help, .. } => Some(help),
+            Self::Bad { help, .. } | Self::Startup { help, .. } => Some(help),
             Self::File(..) => Some("name a file that can be read"),
             Self::Audit(error) => Some(error.help()),
             Self::Index(_) => Some("name the directory of an audit log; its index may be deleted"),

@@ -20,6 +20,7 @@ use crate::origin::Origin;
 use crate::report::Report;
 use evidence::Evidence;
 use peek::{Message, Peek};
+pub use peek::{Line, Sort, peek};
 use rule::{Shape, Then};
 
 /// A reply that is a failure.
@@ -32,6 +33,10 @@ pub struct Failure {
     /// The profile, when the reply already is an envelope of the contract. It passes as it is
     /// where a fault made from the report has the same bytes; else that fault's envelope goes.
     pub envelope: Option<Profile>,
+    /// The server's own code for it, a JSON-RPC number or a name, where it gave one.
+    pub upstream_code: Option<Value>,
+    /// The number of the JSON-RPC error that the reply was.
+    pub rpc: Option<i64>,
 }
 
 /// Says whether one line of a server is a failure, and which. Requests, notifications and
@@ -48,16 +53,35 @@ pub struct Failure {
 /// ```
 #[must_use]
 pub fn classify(contract: &Contract, line: &[u8]) -> Option<Failure> {
-    let evidence = match peek::line(line) {
-        Message::Other => return None,
-        Message::Malformed(why) => return Some(malformed(contract, why)),
-        Message::Error(raw) => evidence::of_error(raw),
-        Message::Result(result) if result.is_error => {
-            evidence::of_result(&result, Shape::ToolError)
-        }
-        Message::Result(result) => soft_failure(contract, &result)?,
-    };
-    Some(from_evidence(contract, evidence))
+    peek(line).failure(contract, Answers::ToolCall)
+}
+
+/// What a reply answers. Only what a tool gave can be a failure that is dressed as a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// `tools/call`.
+    ToolCall,
+    /// Any other method.
+    Other,
+}
+
+impl Line<'_> {
+    /// The failure that the line is, if it is one.
+    #[must_use]
+    pub fn failure(&self, contract: &Contract, answers: Answers) -> Option<Failure> {
+        let evidence = match &self.message {
+            Message::Other => return None,
+            Message::Malformed(why) => return Some(malformed(contract, why)),
+            Message::Error(raw) => evidence::of_error(raw),
+            Message::Result(_) | Message::OddResult if answers == Answers::Other => return None,
+            Message::OddResult => return Some(malformed(contract, "a result that is no object")),
+            Message::Result(result) if result.is_error => {
+                evidence::of_result(result, Shape::ToolError)
+            }
+            Message::Result(result) => soft_failure(contract, result)?,
+        };
+        Some(from_evidence(contract, evidence))
+    }
 }
 
 /// A failure dressed as a success, or an envelope that lost its `isError`.
@@ -87,7 +111,9 @@ pub fn oversize(contract: &Contract, limit: usize) -> Failure {
     protocol(contract, Aspect::Oversize, "oversize".to_owned(), message)
 }
 
-fn malformed(contract: &Contract, why: &str) -> Failure {
+/// The failure of a line that is no JSON-RPC message.
+#[must_use]
+pub fn malformed(contract: &Contract, why: &str) -> Failure {
     let message = format!("The server sent no JSON-RPC message: {why}");
     protocol(contract, Aspect::Malformed, "malformed".to_owned(), message)
 }
@@ -95,15 +121,19 @@ fn malformed(contract: &Contract, why: &str) -> Failure {
 fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
     let mut report = observed(contract, Condition::UpstreamProtocol, Some(aspect));
     report.message = Some(message);
-    Failure { rule, report, envelope: None }
+    Failure { rule, report, envelope: None, upstream_code: None, rpc: None }
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
+    let rpc = evidence.rpc.filter(|_| evidence.shape == Shape::RpcError);
+    let named = evidence.codes.first().map(|code| Value::from(code.as_str()));
+    let upstream_code = rpc.map(Value::from).or(named);
     if let Some((mut report, profile)) = envelope(contract, &evidence) {
         let promised = contract.code(&report.code).and_then(|code| code.outcome);
         report.origin = report.origin.or(Some(Origin::Upstream));
         report.outcome = report.outcome.or(promised);
-        return Failure { rule: "envelope".to_owned(), report, envelope: Some(profile) };
+        let rule = "envelope".to_owned();
+        return Failure { rule, report, envelope: Some(profile), upstream_code, rpc };
     }
     let seen = rule::shared().iter().find(|r| r.when.matches(&evidence));
     let (condition, aspect) = match seen.map(|rule| rule.then) {
@@ -124,7 +154,7 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     // A body that says nothing in words is no message.
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
     report.message = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
-    Failure { rule: rule.to_owned(), report, envelope: None }
+    Failure { rule: rule.to_owned(), report, envelope: None, upstream_code, rpc }
 }
 
 /// The code that the reply names itself, or that a rule of the contract leads to.

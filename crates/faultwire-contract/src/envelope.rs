@@ -192,8 +192,13 @@ impl Fault {
     /// that a plain client sees the failure too (T7, W8).
     #[must_use]
     pub fn call_tool_result(&self, profile: Profile, options: ResultOptions) -> Vec<u8> {
-        let envelope = self.envelope(Surface::Mcp, profile);
-        let text = String::from_utf8_lossy(&envelope);
+        self.result_around(&self.envelope(Surface::Mcp, profile), options)
+    }
+
+    /// The same around an envelope of this fault that was made before.
+    #[must_use]
+    pub fn result_around(&self, envelope: &[u8], options: ResultOptions) -> Vec<u8> {
+        let text = String::from_utf8_lossy(envelope);
         let contract = self.contract();
         let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
         out.extend_from_slice(b"{");
@@ -206,7 +211,7 @@ impl Fault {
         // Structured content must be an object; an envelope may be a list.
         if !options.has_output_schema && envelope.first() == Some(&b'{') {
             out.extend_from_slice(br#","structuredContent":"#);
-            out.extend_from_slice(&envelope);
+            out.extend_from_slice(envelope);
         }
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
         out.extend_from_slice(json_string(CONTRACT_META).as_bytes());

@@ -1,5 +1,6 @@
 //! One pass over a line: which message it is, and the few members that can make it a failure.
-//! Nothing is built; values are borrowed from the line.
+//! Nothing is built; values are borrowed from the line. What was seen before the line turned out
+//! to be broken is kept: mostly the id is among it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +8,71 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// A line of JSON-RPC, looked at once.
+///
+/// ```
+/// let line = faultwire_contract::peek(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
+/// assert_eq!((line.id, line.method.as_deref()), (Some("7"), Some("ping")));
+/// assert_eq!(line.sort(), faultwire_contract::Sort::Request);
+/// ```
+pub struct Line<'a> {
+    /// The id, as the bytes in which it was written.
+    pub id: Option<&'a str>,
+    /// The method of a request or notification.
+    pub method: Option<Cow<'a, str>>,
+    /// Its params.
+    pub params: Option<&'a RawValue>,
+    pub(super) message: Message<'a>,
+}
+
+/// What sort of message a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// It wants an answer.
+    Request,
+    /// It wants none.
+    Notification,
+    /// It is the answer to a request.
+    Reply,
+    /// It is no JSON-RPC message, and why.
+    Malformed(&'static str),
+}
+
 /// What a line is.
 pub(super) enum Message<'a> {
     Result(Peek<'a>),
+    /// A result that no tool can have given.
+    OddResult,
     Error(&'a RawValue),
     /// A request, a notification.
     Other,
     Malformed(&'static str),
+}
+
+impl Line<'_> {
+    /// What sort of message it is.
+    #[must_use]
+    pub fn sort(&self) -> Sort {
+        match (&self.message, self.id) {
+            (Message::Malformed(why), _) => Sort::Malformed(why),
+            (Message::Other, Some(_)) => Sort::Request,
+            (Message::Other, None) => Sort::Notification,
+            (Message::Result(_) | Message::OddResult | Message::Error(_), _) => Sort::Reply,
+        }
+    }
+
+    /// The number of a JSON-RPC error.
+    #[must_use]
+    pub fn error_number(&self) -> Option<i64> {
+        let Message::Error(raw) = self.message else { return None };
+        #[derive(serde::Deserialize)]
+        struct Number<'a> {
+            #[serde(borrow)]
+            code: &'a RawValue,
+        }
+        let error: Number<'_> = serde_json::from_str(raw.get()).ok()?;
+        error.code.get().parse().ok()
+    }
 }
 
 /// What matters of a result.
@@ -48,82 +107,111 @@ impl<'a> Peek<'a> {
     }
 }
 
-pub(super) fn line(bytes: &[u8]) -> Message<'_> {
+/// Looks at a line. It never fails: what is no message is [`Sort::Malformed`].
+#[must_use]
+pub fn peek(bytes: &[u8]) -> Line<'_> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Message::Malformed("no UTF-8");
+        return Line::malformed("no UTF-8");
     };
     let text = text.trim_ascii();
     match text.as_bytes().first() {
         Some(b'{') => {}
         Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
-            return Message::Malformed("JSON that is no object");
+            return Line::malformed("JSON that is no object");
         }
-        Some(_) => return Message::Malformed("no JSON"),
-        None => return Message::Malformed("an empty line"),
+        Some(_) => return Line::malformed("no JSON"),
+        None => return Line::malformed("an empty line"),
     }
+    let mut top = Top::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let envelope = (&mut deserializer).deserialize_map(TopVisitor);
-    match envelope.and_then(|top| deserializer.end().map(|()| top)) {
-        Ok(top) => top.message(),
-        Err(_) => Message::Malformed("no JSON"),
+    let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
+    match read.and_then(|()| deserializer.end()) {
+        Ok(()) => top.line(),
+        Err(e) if e.is_eof() => top.broken("JSON that is cut off"),
+        Err(_) => top.broken("no JSON"),
     }
 }
 
 #[derive(Default)]
 struct Top<'a> {
-    method: bool,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
     result: Option<Found<'a>>,
     error: Option<&'a RawValue>,
 }
 
+impl<'a> Line<'a> {
+    fn malformed(why: &'static str) -> Self {
+        Self { id: None, method: None, params: None, message: Message::Malformed(why) }
+    }
+}
+
 impl<'a> Top<'a> {
-    fn message(self) -> Message<'a> {
-        // JSON-RPC 1 servers write `"error":null` beside a result.
-        let error = self.error.filter(|raw| raw.get() != "null");
-        match (self.method, self.result, error) {
-            (true, _, _) => Message::Other,
-            (false, Some(_), Some(_)) => Message::Malformed("both result and error"),
-            (false, None, None) => Message::Malformed("neither result nor error"),
-            (false, None, Some(error)) => Message::Error(error),
-            (false, Some(Found::Object(result)), None) => Message::Result(result),
-            (false, Some(Found::NoObject), None) => {
-                Message::Malformed("a result that is no object")
+    fn line(self) -> Line<'a> {
+        let (id, params) = (self.id.map(RawValue::get), self.params);
+        let method = self.method.map(|raw| serde_json::from_str::<MethodName<'_>>(raw.get()));
+        match method {
+            Some(Ok(MethodName(method))) => {
+                Line { id, method: Some(method), params, message: Message::Other }
             }
+            Some(Err(_)) => self.broken("a method that is no text"),
+            None => Line { id, method: None, params, message: self.message() },
+        }
+    }
+
+    fn broken(self, why: &'static str) -> Line<'a> {
+        let id = self.id.map(RawValue::get);
+        Line { id, method: None, params: None, message: Message::Malformed(why) }
+    }
+
+    fn message(self) -> Message<'a> {
+        // JSON-RPC 1 servers write `"error":null` beside a result, and the other way round.
+        let error = self.error.filter(|raw| raw.get() != "null");
+        match (self.result, error) {
+            (Some(Found::Null) | None, Some(error)) => Message::Error(error),
+            (Some(_), Some(_)) => Message::Malformed("both result and error"),
+            (None, None) => Message::Malformed("neither result nor error"),
+            (Some(Found::Object(result)), None) => Message::Result(result),
+            (Some(Found::NoObject | Found::Null), None) => Message::OddResult,
         }
     }
 }
+
+#[derive(serde::Deserialize)]
+struct MethodName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The member `result`.
 enum Found<'a> {
     Object(Peek<'a>),
     NoObject,
+    Null,
 }
 
-struct TopVisitor;
+struct TopVisitor<'t, 'a>(&'t mut Top<'a>);
 
-impl<'a> Visitor<'a> for TopVisitor {
-    type Value = Top<'a>;
+impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON-RPC message")
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Top<'a>, A::Error> {
-        let mut top = Top::default();
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        let top = self.0;
         while let Some(key) = map.next_key_seed(Name)? {
             match &*key {
+                "id" => top.id = Some(map.next_value()?),
                 "result" => top.result = Some(map.next_value_seed(ResultSeed)?),
                 "error" => top.error = Some(map.next_value()?),
-                "method" => {
-                    top.method = true;
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "method" => top.method = Some(map.next_value()?),
+                "params" => top.params = Some(map.next_value()?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(top)
+        Ok(())
     }
 }
 
@@ -169,9 +257,6 @@ macro_rules! else_nothing {
         fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
             Ok($nothing)
         }
-        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-            Ok($nothing)
-        }
     };
 }
 
@@ -190,6 +275,10 @@ impl<'a> Visitor<'a> for ResultSeed {
     type Value = Found<'a>;
 
     else_nothing!(Found::NoObject);
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Found::Null)
+    }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
         Ok(Found::NoObject)
@@ -289,6 +378,10 @@ impl<'a> Visitor<'a> for Blocks<'_, 'a> {
 
     else_nothing!(());
 
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
     fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
         Ok(())
     }
@@ -329,6 +422,10 @@ impl<'a> Visitor<'a> for Block {
     type Value = Option<&'a RawValue>;
 
     else_nothing!(None);
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
         Ok(None)

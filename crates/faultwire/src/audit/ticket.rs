@@ -32,6 +32,16 @@ impl Ticket {
         Self { shared, state }
     }
 
+    /// Whether [`wait`](Ticket::wait) would return at once.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match &self.state {
+            State::Outside(_) => false,
+            State::Queued(place) => place.batch.is_settled(),
+            State::Over(_) | State::Told => true,
+        }
+    }
+
     /// Waits until the record is on disk.
     pub fn wait(self) -> Result<Receipt, AuditFailed> {
         match self.state {

@@ -1,0 +1,57 @@
+//! What a server is called when nobody says: the part of its command that tells it from others.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Programs that run other programs, whose own name says nothing.
+const RUNNERS: [&str; 14] = [
+    "npx", "bunx", "pnpx", "uvx", "pipx", "uv", "run", "node", "bun", "deno", "python", "python3",
+    "sh", "env",
+];
+
+/// A name that can be a directory's.
+pub fn of(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| word.to_string_lossy().into_owned());
+    let telling = words.filter(|word| !word.starts_with('-')).find(|word| {
+        let program = last_part(word);
+        !RUNNERS.contains(&program.as_str())
+    });
+    let first = || command.first().map(|word| last_part(&word.to_string_lossy()));
+    let name = telling.as_deref().map(last_part).or_else(first).unwrap_or_default();
+    // A package may carry its version.
+    let name = name.split('@').find(|part| !part.is_empty()).unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let name: String = name.chars().map(plain).take(64).collect();
+    if name.is_empty() { "server".to_owned() } else { name }
+}
+
+fn last_part(word: &str) -> String {
+    let path = Path::new(word);
+    let part = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    // Only a script's ending is no part of its name.
+    let script = path.extension().is_some_and(|e| ["js", "mjs", "cjs", "py", "ts", "sh"].iter().any(|s| e == *s));
+    if script { part } else { path.file_name().unwrap_or_default().to_string_lossy().into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_part_of_a_command() {
+        let cases = [
+            ("npx -y @modelcontextprotocol/server-filesystem /data", "server-filesystem"),
+            ("npx @modelcontextprotocol/server-memory@2026.1.0", "server-memory"),
+            ("uvx mcp-server-git --repository .", "mcp-server-git"),
+            ("python3 -m mcp_server_time", "mcp_server_time"),
+            ("node build/index.js", "index"),
+            ("/opt/tools/my.server --x", "my-server"),
+            ("python3", "python3"),
+            ("", "server"),
+        ];
+        for (command, name) in cases {
+            let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+            assert_eq!(of(&words), name, "{command}");
+        }
+    }
+}

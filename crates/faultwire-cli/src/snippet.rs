@@ -1,0 +1,62 @@
+//! What to paste into a client's settings.
+
+use serde_json::{Value, json};
+
+use crate::args::wrap::{Client, WrapArgs};
+use crate::edge;
+use crate::problem::Problem;
+
+/// The settings of a client that runs this command.
+pub fn of(client: Client, name: &str, args: &WrapArgs) -> Result<String, Problem> {
+    let program = edge::program().to_string_lossy().into_owned();
+    let words = words(args)?;
+    let json = match client {
+        Client::Claude | Client::Cursor => {
+            json!({ "mcpServers": { name: { "command": program, "args": words } } })
+        }
+        Client::Vscode => {
+            json!({ "servers": { name: { "type": "stdio", "command": program, "args": words } } })
+        }
+        Client::Codex => {
+            let (program, words) = (Value::from(program), Value::from(words));
+            let name = Value::from(name);
+            return Ok(format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {words}\n"));
+        }
+    };
+    Ok(format!("{json:#}\n"))
+}
+
+/// The same command again, without the question for the settings.
+fn words(args: &WrapArgs) -> Result<Vec<String>, Problem> {
+    let mut words = vec!["wrap".to_owned()];
+    let mut flag = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+    };
+    let path = |path: &std::path::PathBuf| edge::absolute(path).to_string_lossy().into_owned();
+    let is_file = |name: &String| name.contains(['/', '\\', '.']);
+    flag("contract", args.contract.clone().map(|c| if is_file(&c) { path(&c.into()) } else { c }));
+    flag("profile", args.profile.clone());
+    flag("config", args.config.as_ref().map(path));
+    flag("timeout", args.timeout.map(|t| format!("{}ms", t.as_millis())));
+    flag("max-timeout", args.max_timeout.map(|t| format!("{}ms", t.as_millis())));
+    for (tool, timeout) in &args.tool_timeout {
+        flag("tool-timeout", Some(format!("{tool}={}ms", timeout.as_millis())));
+    }
+    flag("arguments", args.arguments.map(name_of));
+    flag("retry", args.retry.map(|times| times.to_string()));
+    flag("audit", args.audit.as_ref().map(path));
+    flag("name", args.name.clone());
+    flag("log", args.log.map(name_of));
+    words.push("--".to_owned());
+    for word in &args.command {
+        let word = word.to_str().ok_or_else(|| {
+            Problem::bad("CMD", "a word that is no UTF-8", "settings files cannot hold it")
+        })?;
+        words.push(word.to_owned());
+    }
+    Ok(words)
+}
+
+fn name_of<T: clap::ValueEnum>(value: T) -> String {
+    value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,370 @@
+//! The door: fault → audit → envelope → client. No failure is answered in another way.
+
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use faultwire::audit::{self, Digest, Entry, Log, Ticket};
+use faultwire_contract::{
+    Aspect, Condition, Contract, Failure, Fault, Meta, Outcome, Report, ResultOptions,
+    Session, Surface,
+};
+use serde_json::Value;
+
+use crate::call::{Call, Method};
+use crate::outlet::Outlet;
+use crate::request::Story;
+use crate::settings::Settings;
+use crate::tools::ToolFacts;
+use crate::{edge, wire};
+
+/// Answers that wait for their record before the server is listened to again.
+pub(crate) const QUEUE: usize = 1024;
+
+/// What all failures of a session go through.
+pub(crate) struct Door {
+    settings: Settings,
+    log: Log,
+    queue: SyncSender<Errand>,
+    session: Mutex<Session>,
+}
+
+/// A failure on its way to the door.
+pub(crate) struct Failing {
+    pub report: Report,
+    pub upstream_code: Option<Value>,
+    /// The number of the JSON-RPC error that it was.
+    pub rpc: Option<i64>,
+    /// What is known of the tool.
+    pub tool: ToolFacts,
+    /// What the server said, where it may pass as it is.
+    pub said: Said,
+}
+
+/// What the server said, where that matters for the answer.
+#[derive(Default)]
+pub(crate) enum Said {
+    /// It does not.
+    #[default]
+    Whatever,
+    /// An envelope of this contract: it passes if ours would have the same bytes.
+    Envelope(Vec<u8>),
+    /// Something that the protocol wants as it is.
+    Protocol(Vec<u8>),
+    /// The client took the call back, and is not to be answered.
+    Nothing,
+}
+
+/// What the door's own thread does.
+pub(crate) enum Errand {
+    /// Wait for the record, then answer.
+    Settle(Ticket, Option<Answer>),
+    Stop,
+}
+
+/// An answer that may be sent once it is recorded.
+pub(crate) struct Answer {
+    line: Vec<u8>,
+    fault: Fault,
+    id: Option<Box<str>>,
+    form: Form,
+}
+
+/// How a failure is put on the wire.
+#[derive(Clone, Copy)]
+enum Form {
+    Result(ResultOptions),
+    Error(i64),
+}
+
+impl Failing {
+    pub(crate) fn observed(contract: &Contract, condition: Condition) -> Self {
+        Self::finer(contract, condition, None)
+    }
+
+    pub(crate) fn finer(contract: &Contract, condition: Condition, aspect: Option<Aspect>) -> Self {
+        let code = contract.code_for(condition, aspect);
+        Self::from(Report { condition: Some(condition), ..Report::new(&code.id) })
+    }
+
+    pub(crate) fn classified(failure: Failure) -> Self {
+        let Failure { report, upstream_code, rpc, .. } = failure;
+        Self { upstream_code, rpc, ..Self::from(report) }
+    }
+
+    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
+        self.report.message = Some(message.into());
+        self
+    }
+
+    pub(crate) fn outcome(mut self, outcome: Outcome) -> Self {
+        self.report.outcome = Some(outcome);
+        self
+    }
+
+    /// With a delay, where the code takes one.
+    pub(crate) fn after(mut self, contract: &Contract, delay: Option<Duration>) -> Self {
+        let row = contract.code(&self.report.code);
+        let takes = row.is_some_and(|row| row.retry.iter().any(|class| class.takes_delay()));
+        let delay = delay.filter(|_| takes);
+        self.report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+        self
+    }
+}
+
+impl From<Report> for Failing {
+    fn from(report: Report) -> Self {
+        Self {
+            report,
+            upstream_code: None,
+            rpc: None,
+            tool: ToolFacts::default(),
+            said: Said::default(),
+        }
+    }
+}
+
+impl Door {
+    pub(crate) fn new(settings: Settings, log: Log, queue: SyncSender<Errand>) -> Self {
+        let session = Mutex::new(Session {
+            id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
+            ..settings.session.clone()
+        });
+        Self { settings, log, queue, session }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The client has said who it is.
+    pub(crate) fn greet(&self, client: Option<String>) {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).client = client;
+    }
+
+    /// How long an answer may take, and how long with progress.
+    pub(crate) fn deadline_of(
+        &self,
+        method: &Method,
+        tool: Option<&str>,
+    ) -> (Option<Duration>, Duration) {
+        let deadlines = &self.settings.deadlines;
+        let own = tool.and_then(|tool| deadlines.tools.get(tool).copied());
+        let span = match method {
+            Method::Initialize => Some(deadlines.start.max(deadlines.default)),
+            Method::Other(name) if **name == *wire::DISCOVER => {
+                Some(deadlines.start.max(deadlines.default))
+            }
+            Method::Other(name) if deadlines.unbounded.iter().any(|m| **m == **name) => None,
+            _ => Some(own.unwrap_or(deadlines.default)),
+        };
+        (span, deadlines.hard.max(span.unwrap_or_default()))
+    }
+
+    /// Makes the fault of a failing call, as it stands now.
+    pub(crate) fn fault(&self, call: &Call, report: Report, story: &Story) -> Fault {
+        let elapsed = edge::now().saturating_duration_since(call.since);
+        let mut report = self.dressed(report, u64::try_from(elapsed.as_millis()).ok(), story);
+        report.tool = report.tool.or_else(|| call.tool.as_deref().map(str::to_owned));
+        report.method.get_or_insert_with(|| call.method.name().to_owned());
+        self.accepted(report)
+    }
+
+    /// Records a failed call, and answers it after that.
+    pub(crate) fn fail(&self, call: &Call, failing: Failing) {
+        let story = call.story();
+        let Failing { report, upstream_code, rpc, tool, said } = failing;
+        let fault = self.fault(call, report, &story);
+        let form = self.form(call, &fault, rpc, tool, &story);
+        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
+        let id = Some(call.id.clone());
+        let line = match said {
+            Said::Nothing => return self.record(&fault, &audit::Call { envelope: None, ..facts }),
+            Said::Protocol(line) => line,
+            Said::Envelope(line) if holds(&line, &envelope) => line,
+            _ => rendered(id.as_deref(), &fault, &envelope, form),
+        };
+        let answer = Answer { line, fault, id, form };
+        let entry = Entry::fault(&answer.fault, &facts);
+        self.hand_over(Errand::Settle(self.log.submit(entry), Some(answer)));
+    }
+
+    /// Records a try that is not the last.
+    pub(crate) fn record_try(&self, call: &Call, fault: &Fault, code: Option<Value>) {
+        self.record(fault, &self.facts(call, fault, code, &call.story(), None));
+    }
+
+    /// Answers something of the client's that is no call: there is nothing to send on.
+    pub(crate) fn refuse(&self, id: Option<&str>, number: i64, failing: Failing) {
+        let report = Report {
+            outcome: Some(Outcome::NotSent),
+            ..self.dressed(failing.report, None, &Story::default())
+        };
+        let fault = self.accepted(report);
+        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        let facts = audit::Call {
+            request: id.and_then(|id| serde_json::from_str(id).ok()),
+            client: fault.public().session.client.clone(),
+            envelope: Some(Digest::of(&envelope)),
+            ..audit::Call::default()
+        };
+        let form = Form::Error(number);
+        let line = rendered(id, &fault, &envelope, form);
+        let ticket = self.log.submit(Entry::fault(&fault, &facts));
+        let answer = Answer { line, fault, id: id.map(Into::into), form };
+        self.hand_over(Errand::Settle(ticket, Some(answer)));
+    }
+
+    /// Records something that is no failure of a call.
+    pub(crate) fn event(&self, name: &str, facts: &Value) {
+        let entry = Entry::event(name, None, facts, self.settings.contract.redactor());
+        self.hand_over(Errand::Settle(self.log.submit(entry), None));
+    }
+
+    /// Ends the door's own thread once everything before is settled.
+    pub(crate) fn close(&self) {
+        self.hand_over(Errand::Stop);
+    }
+
+    /// The door's own thread: each answer leaves when its record is on disk. Those that are ready
+    /// together leave together.
+    pub(crate) fn settle(&self, errands: &Receiver<Errand>, client: &dyn Outlet) {
+        let mut ready = Vec::new();
+        let mut next = errands.recv().ok();
+        while let Some(Errand::Settle(ticket, answer)) = next {
+            let receipt = ticket.wait();
+            if let Some(answer) = answer {
+                ready.extend_from_slice(&match receipt {
+                    Ok(_) => answer.line,
+                    Err(why) => self.unrecorded(answer, &why),
+                });
+            }
+            next = match errands.try_recv() {
+                Ok(Errand::Settle(ticket, answer)) if ticket.is_settled() => {
+                    Some(Errand::Settle(ticket, answer))
+                }
+                other => {
+                    client.send(&ready);
+                    ready.clear();
+                    match other {
+                        Ok(errand) => Some(errand),
+                        Err(TryRecvError::Empty) => errands.recv().ok(),
+                        Err(TryRecvError::Disconnected) => None,
+                    }
+                }
+            };
+        }
+        client.send(&ready);
+    }
+
+    /// What the client gets for a failure that could not be written down (K10).
+    fn unrecorded(&self, answer: Answer, why: &audit::AuditFailed) -> Vec<u8> {
+        let stamp = edge::stamp(self.settings.show_stack);
+        let fault = why.instead_of(&answer.fault, &stamp).unwrap_or(answer.fault);
+        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        rendered(answer.id.as_deref(), &fault, &envelope, answer.form)
+    }
+
+    fn record(&self, fault: &Fault, facts: &audit::Call) {
+        let entry = Entry::fault(fault, facts);
+        self.hand_over(Errand::Settle(self.log.submit(entry), None));
+    }
+
+    fn hand_over(&self, errand: Errand) {
+        // The door's thread ends only when nothing is open any more.
+        let _ = self.queue.send(errand);
+    }
+
+    /// Adds what is known of session and call.
+    fn dressed(&self, report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let meta = Meta { elapsed_ms, ..self.settings.meta.clone() };
+        // An envelope that a server made itself may know better.
+        let said = report.session.clone();
+        let mut report = Report { session, ..report };
+        report.session.phase = said.phase.or(report.session.phase);
+        report.session.plan_hash = said.plan_hash.or(report.session.plan_hash);
+        report.session.role = said.role.or(report.session.role);
+        report.session.workspace_root = said.workspace_root.or(report.session.workspace_root);
+        report.session.id = said.id.or(report.session.id);
+        if report.meta.is_empty() {
+            report.meta = meta;
+        }
+        story.tell(&mut report);
+        report
+    }
+
+    fn accepted(&self, report: Report) -> Fault {
+        let (contract, stamp) = (&self.settings.contract, edge::stamp(self.settings.show_stack));
+        let plain = Report {
+            condition: report.condition,
+            tool: report.tool.clone(),
+            method: report.method.clone(),
+            origin: report.origin,
+            outcome: report.outcome,
+            session: report.session.clone(),
+            meta: report.meta.clone(),
+            ..Report::new(&contract.fallback().id)
+        };
+        match Fault::new(contract, report, &stamp).or_else(|_| Fault::new(contract, plain, &stamp)) {
+            Ok(fault) => fault,
+            Err(e) => unreachable!("the contract's own fallback is refused: {e}"),
+        }
+    }
+
+    fn form(
+        &self,
+        call: &Call,
+        fault: &Fault,
+        rpc: Option<i64>,
+        tool: ToolFacts,
+        story: &Story,
+    ) -> Form {
+        if call.method == Method::ToolsCall && self.settings.failures_as_results {
+            let has_output_schema = tool.has_output_schema;
+            return Form::Result(ResultOptions { has_output_schema, modern: story.is_modern() });
+        }
+        let observed = fault.public().condition.unwrap_or(Condition::Internal);
+        Form::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
+    }
+
+    fn facts(
+        &self,
+        call: &Call,
+        fault: &Fault,
+        upstream_code: Option<Value>,
+        story: &Story,
+        envelope: Option<&[u8]>,
+    ) -> audit::Call {
+        let public = fault.public();
+        audit::Call {
+            request: serde_json::from_str(&call.id).ok(),
+            client: public.session.client.clone(),
+            arguments: story.arguments.as_ref().map(|a| self.log.fingerprint(a)),
+            upstream_code,
+            elapsed_ms: public.meta.elapsed_ms,
+            attempt: (call.attempt > 1 || envelope.is_none()).then_some(call.attempt),
+            envelope: envelope.map(Digest::of),
+        }
+    }
+}
+
+fn rendered(id: Option<&str>, fault: &Fault, envelope: &[u8], form: Form) -> Vec<u8> {
+    match (form, id) {
+        (Form::Result(options), Some(id)) => {
+            wire::result(id, &fault.result_around(envelope, options))
+        }
+        (Form::Error(number), id) => {
+            let message = fault.public().message.as_deref().unwrap_or_default();
+            wire::error(id, number, message, envelope)
+        }
+        (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", envelope),
+    }
+}
+
+/// Whether the line has exactly this envelope as a text.
+fn holds(line: &[u8], envelope: &[u8]) -> bool {
+    let text = Value::from(String::from_utf8_lossy(envelope)).to_string();
+    memchr::memmem::find(line, text.as_bytes()).is_some()
+}

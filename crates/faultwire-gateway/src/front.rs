@@ -1,0 +1,3 @@
+//! Where the client is.
+
+pub mod stdio;

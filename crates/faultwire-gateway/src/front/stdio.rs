@@ -1,0 +1,182 @@
+//! A client on the other side of stdin and stdout.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::thread;
+
+use faultwire::audit::Log;
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::door::{Door, QUEUE};
+use crate::frame::{Frame, Frames};
+use crate::link::{Link, Verdict};
+use crate::outlet::{Outlet, Stream};
+use crate::pipeline::Place;
+use crate::settings::Settings;
+use crate::supervisor::{Event, Supervisor};
+use crate::wire::salvage_id;
+
+/// The client's side.
+pub struct Streams {
+    /// What the client sends.
+    pub input: File,
+    /// What the client hears.
+    pub output: File,
+}
+
+/// Why a server cannot be wrapped.
+#[derive(Debug, thiserror::Error)]
+pub enum WrapError {
+    /// The server cannot be started.
+    #[error("cannot start {command:?}: {error}")]
+    Start {
+        /// The program.
+        command: OsString,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// Something that the system must give us.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs a server behind the contract until its client or the operator ends the session.
+pub fn wrap(
+    settings: Settings,
+    log: &Log,
+    command: &[OsString],
+    streams: Streams,
+) -> Result<(), WrapError> {
+    let (events, heard) = channel();
+    let (queue, errands) = sync_channel(QUEUE);
+    let door = Arc::new(Door::new(settings, log.clone(), queue));
+    let broken = events.clone();
+    let client: Arc<dyn Outlet> = Arc::new(Stream::new(streams.output, move || {
+        let _ = broken.send(Event::ClientGone);
+    }));
+    let link = Arc::new(Link::new(Arc::clone(&door), Arc::clone(&client), events.clone()));
+    let mut supervisor = Supervisor::start(Arc::clone(&link), command.to_vec(), heard)
+        .map_err(|error| WrapError::Start {
+            command: command.first().cloned().unwrap_or_default(),
+            error,
+        })?;
+    let settling = spawn("door", {
+        let door = Arc::clone(&door);
+        move || door.settle(&errands, &*client)
+    })?;
+    spawn("inlet", {
+        let link = Arc::clone(&link);
+        move || link.inlet.serve()
+    })?;
+    hear_signals(events)?;
+    spawn("client", {
+        let link = Arc::clone(&link);
+        move || {
+            listen(&link, streams.input);
+            let _ = link.events.send(Event::ClientDone);
+        }
+    })?;
+    supervisor.watch();
+    link.inlet.end();
+    door.close();
+    // A panic there has been told by its thread already.
+    let _ = settling.join();
+    Ok(())
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+fn hear_signals(events: Sender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    spawn("signals", move || {
+        for _ in signals.forever() {
+            if events.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// The thread that listens to the client.
+fn listen(link: &Link, mut input: File) {
+    let mut frames = Frames::new(link.settings().limits.line_bytes);
+    let mut overlong_told = false;
+    loop {
+        match frames.fill(&mut input) {
+            Ok(0) => break,
+            Ok(_) => take_apart(link, &mut frames, &mut overlong_told),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let _ = poll(&mut [PollFd::new(&input.as_fd(), PollFlags::IN)], None);
+            }
+            Err(_) => break,
+        }
+    }
+    if !frames.rest().trim_ascii().is_empty() {
+        let mut last = frames.rest().to_vec();
+        last.push(b'\n');
+        let mut pipe = link.inlet.lock();
+        let place = Place { at: pipe.position(), room: pipe.room() };
+        match link.from_client(&last, place) {
+            Verdict::Pass => link.inlet.send(&mut pipe, &last),
+            Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
+            Verdict::Drop | Verdict::Unfinished => {}
+        }
+    }
+}
+
+/// Everything that is whole goes to the server in as few writes as can be.
+fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
+    let mut pipe = link.inlet.lock();
+    let mut run: Range<usize> = 0..0;
+    while let Some(frame) = frames.next_frame() {
+        let verdict = match &frame {
+            Frame::Line(line) => {
+                let place = Place {
+                    at: pipe.position() + run.len() as u64,
+                    room: pipe.room().saturating_sub(run.len()),
+                };
+                link.from_client(frames.bytes(line), place)
+            }
+            Frame::Overlong(head) => {
+                let id = salvage_id(head);
+                *overlong_told = id.is_some();
+                if *overlong_told {
+                    link.overlong_of_client(id.as_deref());
+                }
+                Verdict::Drop
+            }
+            Frame::OverlongEnd(tail) => {
+                if !*overlong_told {
+                    link.overlong_of_client(salvage_id(tail).as_deref());
+                }
+                Verdict::Drop
+            }
+        };
+        match (verdict, frame) {
+            (Verdict::Pass, Frame::Line(line)) if line.start == run.end => run.end = line.end,
+            (Verdict::Pass, Frame::Line(line)) => {
+                link.inlet.send(&mut pipe, frames.bytes(&run));
+                run = line;
+            }
+            (Verdict::Instead(other), _) => {
+                link.inlet.send(&mut pipe, frames.bytes(&run));
+                run = 0..0;
+                link.inlet.send(&mut pipe, &other);
+            }
+            (Verdict::Pass | Verdict::Drop | Verdict::Unfinished, _) => {}
+        }
+    }
+    link.inlet.send(&mut pipe, frames.bytes(&run));
+}

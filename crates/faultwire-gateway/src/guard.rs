@@ -1,0 +1,3 @@
+//! What is checked before a call is sent.
+
+pub mod arguments;

@@ -1,0 +1,193 @@
+//! Arguments against the tool's own schema, before the call is sent (W4).
+
+use faultwire_contract::{Aspect, nearest};
+use jsonschema::Validator;
+use jsonschema::error::{ValidationError, ValidationErrorKind};
+use serde_json::{Value, json};
+
+/// More is not told: the first ones are what a caller mends first.
+const MOST_ISSUES: usize = 16;
+
+/// A tool's input schema.
+pub(crate) enum Schema {
+    /// The tool has none, or one that makes no sense: everything passes.
+    Open,
+    /// Ready.
+    Compiled {
+        validator: Box<Validator>,
+        schema: Value,
+        /// Whether a call without arguments fits; most tools without any are called so.
+        takes_nothing: bool,
+    },
+}
+
+/// One thing that is wrong with the arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// Where, with dots: `edits.0.oldText`.
+    pub path: String,
+    /// What is wrong, and what may have been meant.
+    pub message: String,
+    aspect: Aspect,
+}
+
+/// Everything that is wrong with the arguments of one call.
+pub(crate) struct Misfit {
+    pub issues: Vec<Issue>,
+}
+
+impl Schema {
+    pub(crate) fn compile(tool: &str, text: Option<&str>) -> Self {
+        let Some(text) = text else { return Self::Open };
+        let built = serde_json::from_str::<Value>(text)
+            .map_err(|e| e.to_string())
+            .and_then(|schema| match jsonschema::validator_for(&schema) {
+                Ok(validator) => Ok((schema, validator)),
+                Err(e) => Err(e.to_string()),
+            });
+        match built {
+            Ok((schema, validator)) => {
+                let takes_nothing = validator.is_valid(&json!({}));
+                Self::Compiled { validator: Box::new(validator), schema, takes_nothing }
+            }
+            Err(why) => {
+                tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
+                Self::Open
+            }
+        }
+    }
+
+    /// What is wrong with the arguments, still as text. None when they fit.
+    pub(crate) fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
+        let Self::Compiled { validator, schema, takes_nothing } = self else { return None };
+        if *takes_nothing && arguments.is_none_or(|a| a == "{}") {
+            return None;
+        }
+        let issues = match serde_json::from_str(arguments.unwrap_or("{}")) {
+            Ok(arguments) => issues(validator, schema, &arguments),
+            Err(e) => vec![Issue {
+                path: String::new(),
+                message: format!("Cannot be read: {e}"),
+                aspect: Aspect::Format,
+            }],
+        };
+        (!issues.is_empty()).then_some(Misfit { issues })
+    }
+}
+
+impl Misfit {
+    /// The finer case, from the first issue.
+    pub(crate) fn aspect(&self) -> Option<Aspect> {
+        self.issues.first().map(|issue| issue.aspect)
+    }
+
+    /// One sentence for all of them.
+    pub(crate) fn message(&self, tool: &str) -> String {
+        let told = self.issues.iter().take(3).map(|issue| match issue.path.as_str() {
+            "" => issue.message.clone(),
+            path => format!("{path}: {}", issue.message),
+        });
+        let more = self.issues.len().saturating_sub(3);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!(
+            "Invalid arguments for tool {tool}: {}{more}",
+            told.collect::<Vec<_>>().join("; ")
+        )
+    }
+
+    /// `{"validationIssues":[{path, message}]}`.
+    pub(crate) fn details(&self) -> Value {
+        let issue = |i: &Issue| json!({ "path": i.path, "message": i.message });
+        json!({ "validationIssues": self.issues.iter().map(issue).collect::<Vec<_>>() })
+    }
+}
+
+/// Checks arguments against a schema.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "path": { "type": "string" } },
+///     "required": ["path"],
+///     "additionalProperties": false,
+/// });
+/// let issues = faultwire_gateway::check(&schema, &json!({ "pth": "a.txt" })).unwrap();
+/// assert_eq!(issues[0].path, "pth");
+/// assert_eq!(issues[0].message, "Unknown property; did you mean \"path\"?");
+/// assert_eq!(issues[1].path, "path");
+/// assert_eq!(issues[1].message, "Required");
+/// ```
+pub fn check(schema: &Value, arguments: &Value) -> Result<Vec<Issue>, String> {
+    let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+    Ok(issues(&validator, schema, arguments))
+}
+
+fn issues(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Issue> {
+    let errors = validator.iter_errors(arguments).take(MOST_ISSUES);
+    errors.flat_map(|error| of(&error, schema)).take(MOST_ISSUES).collect()
+}
+
+fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
+    let place = dotted(error.instance_path().as_str());
+    let at = |aspect, path: String, message: String| Issue { path, message, aspect };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            vec![at(Aspect::Missing, below(&place, name), "Required".to_owned())]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let known = properties(schema, error.schema_path().as_str());
+            let unknown = |name: &String| {
+                let known = known.iter().map(String::as_str);
+                let message = format!("Unknown property{}", meant(name, known));
+                at(Aspect::Value, below(&place, name), message)
+            };
+            unexpected.iter().map(unknown).collect()
+        }
+        ValidationErrorKind::Enum { options } => {
+            let words: Vec<&str> =
+                options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let given = error.instance().as_str().unwrap_or_default();
+            let near = meant(given, words.iter().copied());
+            vec![at(Aspect::Value, place, format!("{}{near}", first_line(error)))]
+        }
+        ValidationErrorKind::Type { .. } => {
+            vec![at(Aspect::Type, place, first_line(error))]
+        }
+        ValidationErrorKind::Format { .. } | ValidationErrorKind::Pattern { .. } => {
+            vec![at(Aspect::Format, place, first_line(error))]
+        }
+        _ => vec![at(Aspect::Value, place, first_line(error))],
+    }
+}
+
+/// The validator's own words. A value that it quotes is the caller's, and may be long.
+fn first_line(error: &ValidationError<'_>) -> String {
+    let text = error.masked_with("The value").to_string();
+    let text = text.lines().next().unwrap_or_default();
+    text[..text.floor_char_boundary(256)].to_owned()
+}
+
+fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(word, known).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
+}
+
+/// The properties beside the keyword that complained.
+fn properties(schema: &Value, keyword: &str) -> Vec<String> {
+    let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let listed = schema.pointer(&format!("{parent}/properties")).and_then(Value::as_object);
+    listed.map(|p| p.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// `/edits/0/oldText` as `edits.0.oldText`.
+fn dotted(pointer: &str) -> String {
+    let parts = pointer.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
+    parts.collect::<Vec<_>>().join(".")
+}
+
+fn below(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+}

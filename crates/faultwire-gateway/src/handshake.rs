@@ -1,0 +1,46 @@
+//! The legacy handshake, kept as the client sent it, to be said again to a server that was
+//! started anew.
+
+use faultwire_contract::peek;
+use serde_json::Value;
+
+use crate::{request, wire};
+
+/// What the client said to begin its session.
+#[derive(Default)]
+pub(crate) struct Handshake {
+    initialize: Option<Box<[u8]>>,
+    id: Box<str>,
+    initialized: Option<Box<[u8]>>,
+    /// Whether the server agreed.
+    pub agreed: bool,
+}
+
+impl Handshake {
+    /// The client begins; who it is.
+    pub(crate) fn begin(&mut self, id: &str, line: &[u8]) -> Option<String> {
+        *self = Self { initialize: Some(line.into()), id: id.into(), ..Self::default() };
+        let info: Value = wire::member(peek(line).params?, "clientInfo")?;
+        request::named(&info)
+    }
+
+    /// The client has heard the answer.
+    pub(crate) fn confirm(&mut self, line: &[u8]) {
+        self.initialized = Some(line.into());
+    }
+
+    /// What to say first to a new server, if the session was begun that way.
+    pub(crate) fn opening(&self) -> Option<&[u8]> {
+        self.initialize.as_deref().filter(|_| self.agreed)
+    }
+
+    /// Whether a reply answers the opening.
+    pub(crate) fn is_answer(&self, id: &str) -> bool {
+        *self.id == *id
+    }
+
+    /// What to say when it is answered.
+    pub(crate) fn closing(&self) -> Option<&[u8]> {
+        self.initialized.as_deref()
+    }
+}

@@ -1,0 +1,41 @@
+//! Faultwire in front of any MCP server.
+//!
+//! [`wrap`] runs a server that speaks MCP over stdio and stands between it and its client. What
+//! succeeds passes with its own bytes. What fails, in whichever way, becomes one envelope of the
+//! [`Contract`](faultwire_contract::Contract), recorded before it is sent. Every request gets
+//! exactly one answer within its deadline.
+//!
+//! | file | is |
+//! |---|---|
+//! | `pipeline` | what happens to a message, from either side: the whole order |
+//! | `call`, `calls` | an open call, and all of them |
+//! | `door` | fault → audit → envelope → client: the only way to fail a call |
+//! | `guard` | what is checked before a call is sent |
+//! | `upstream` | the server's process: start, feed, listen, end, start again |
+//! | `front` | where the client is |
+
+mod batch;
+mod call;
+mod calls;
+mod door;
+mod edge;
+pub mod frame;
+mod front;
+mod guard;
+mod handshake;
+mod join;
+mod link;
+mod outlet;
+mod pipeline;
+mod request;
+mod retry;
+mod settings;
+mod supervisor;
+mod tools;
+mod upstream;
+mod wire;
+
+pub use front::stdio::{Streams, WrapError, wrap};
+pub use guard::arguments::{Issue, check};
+pub use settings::{Arguments, Deadlines, Limits, Restart, Retry, Settings};
+pub use wire::salvage_id;

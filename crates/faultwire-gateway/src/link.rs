@@ -1,0 +1,304 @@
+//! What client and server share: the open calls, and how the server is doing. Two threads meet
+//! here, one for each direction; the lock is held for a look-up at a time.
+//!
+//! Order of locks: the inlet, then the state. Never the other way round.
+
+use std::collections::HashSet;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use faultwire_contract::{Condition, Contract, Outcome};
+use serde_json::Value;
+
+use crate::call::{Call, Stage};
+use crate::calls::Calls;
+use crate::door::{Door, Failing};
+use crate::edge;
+use crate::handshake::Handshake;
+use crate::outlet::Outlet;
+use crate::retry::Budget;
+use crate::settings::{Arguments, Settings};
+use crate::supervisor::Event;
+use crate::tools::{Known, Tool, Tools};
+use crate::upstream::inlet::{Inlet, Pipe};
+use crate::wire;
+
+/// How long the tool list may take before calls go on without it.
+const LIST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One client and its server.
+pub(crate) struct Link {
+    pub door: Arc<Door>,
+    pub inlet: Inlet,
+    pub events: Sender<Event>,
+    pub client: Arc<dyn Outlet>,
+    state: Mutex<State>,
+}
+
+/// Everything that both directions change.
+pub(crate) struct State {
+    pub phase: Phase,
+    pub calls: Calls,
+    /// Requests of the server that the client has not answered.
+    pub asked: HashSet<Box<str>>,
+    pub handshake: Handshake,
+    pub tools: Tools,
+    pub listing: Option<Listing>,
+    pub budget: Budget,
+    /// When whoever watches the deadlines looks next.
+    pub planned: Option<Instant>,
+    /// Whether this run of the server has answered anything.
+    pub answered: bool,
+    /// Whether this run of the server was given anything to do.
+    pub employed: bool,
+    /// Whether the client speaks in batches, and so can hear them.
+    pub batches: bool,
+    /// Lines of the server that were no messages.
+    pub noise: u64,
+    lists: u64,
+}
+
+/// How the server is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It takes calls.
+    Up,
+    /// It was started again, and hears the handshake.
+    Opening {
+        /// When that is given up.
+        until: Instant,
+    },
+    /// It ended.
+    Down {
+        /// When it is started again; never, if there is no such time.
+        until: Option<Instant>,
+        /// What became of it.
+        why: String,
+    },
+    /// The session ends; no new calls.
+    Closing,
+}
+
+/// Our own question for the tool list.
+pub(crate) struct Listing {
+    pub id: String,
+    pub deadline: Instant,
+    first: bool,
+    /// What the list was before the server was started again.
+    pub before: Option<u64>,
+    meta: Option<Value>,
+}
+
+/// What becomes of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It goes on as it is.
+    Pass,
+    /// It does not go on.
+    Drop,
+    /// This goes on in its place.
+    Instead(Vec<u8>),
+    /// It is the beginning of something, perhaps.
+    Unfinished,
+}
+
+impl Link {
+    pub(crate) fn new(door: Arc<Door>, client: Arc<dyn Outlet>, events: Sender<Event>) -> Self {
+        let settings = door.settings();
+        let state = State {
+            phase: Phase::Up,
+            calls: Calls::default(),
+            asked: HashSet::new(),
+            handshake: Handshake::default(),
+            tools: Tools::default(),
+            listing: None,
+            budget: Budget::new(settings.retry),
+            planned: None,
+            answered: false,
+            employed: false,
+            batches: false,
+            noise: 0,
+            lists: 0,
+        };
+        let inlet = Inlet::new(settings.limits.backlog_bytes);
+        Self { door, inlet, events, client, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        self.door.settings()
+    }
+
+    pub(crate) fn contract(&self) -> &Arc<Contract> {
+        &self.door.settings().contract
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever watches the deadlines, if this one comes before all that it knows.
+    pub(crate) fn watch(&self, state: &mut State, due: Option<Instant>) {
+        let Some(due) = due else { return };
+        if state.planned.is_none_or(|planned| due < planned) {
+            state.planned = Some(due);
+            let _ = self.events.send(Event::Sooner);
+        }
+    }
+
+    /// A call failed. It is sent again if that is allowed, else it is answered.
+    pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
+        let mut state = self.state();
+        failing.tool = state.tools.facts(call.tool.as_deref());
+        let retry = self.settings().retry;
+        let over = matches!(state.phase, Phase::Closing | Phase::Down { until: None, .. });
+        if retry.times > 0 && !over {
+            let fault = self.door.fault(&call, failing.report.clone(), &call.story());
+            let now = edge::now();
+            if let Some(at) = state.budget.again(retry, &call, &fault, failing.tool.safety, now) {
+                self.door.record_try(&call, &fault, failing.upstream_code);
+                call.attempt += 1;
+                call.stage = Stage::Again(at);
+                state.calls.insert(call);
+                return self.watch(&mut state, Some(at));
+            }
+        }
+        drop(state);
+        call.fail(failing);
+    }
+
+    /// Sends everything that waited and may go now.
+    pub(crate) fn release(&self) {
+        let mut pipe = self.inlet.lock();
+        let now = edge::now();
+        let mut refused = Vec::new();
+        let mut state = self.state();
+        let listing = state.listing.is_some();
+        if state.phase == Phase::Up {
+            let waits = |call: &Call| match call.stage {
+                Stage::Held => call.tool.is_none() || !listing,
+                Stage::Again(at) => at <= now,
+                Stage::Sent { .. } => false,
+            };
+            for mut call in state.calls.take_all(waits) {
+                let misfit = if call.attempt == 1 { self.misfit(&state, &call) } else { None };
+                match misfit {
+                    Some(failing) => refused.push((call, failing)),
+                    None => {
+                        call.stage = Stage::Sent { at: pipe.position() };
+                        let line = call.line.clone();
+                        state.employed = true;
+                        state.calls.insert(call);
+                        self.inlet.send(&mut pipe, &line);
+                    }
+                }
+            }
+        }
+        drop(state);
+        drop(pipe);
+        for (call, failing) in refused {
+            self.fail(call, failing);
+        }
+    }
+
+    /// Asks the server for its tools, in the name of the era that the client speaks.
+    pub(crate) fn ask_for_tools(
+        &self,
+        state: &mut State,
+        meta: Option<Value>,
+        before: Option<u64>,
+    ) -> Vec<u8> {
+        state.lists += 1;
+        let id = format!("\"faultwire-tools-{}\"", state.lists);
+        let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default);
+        let line = wire::list_tools(&id, None, meta.as_ref());
+        state.listing = Some(Listing { id, deadline, first: true, before, meta });
+        self.watch(state, Some(deadline));
+        line
+    }
+
+    /// The next page of our own question.
+    pub(crate) fn next_page(&self, state: &mut State, cursor: &str) -> Option<Vec<u8>> {
+        state.lists += 1;
+        let listing = state.listing.as_mut()?;
+        listing.id = format!("\"faultwire-tools-{}\"", state.lists);
+        listing.first = false;
+        Some(wire::list_tools(&listing.id, Some(cursor), listing.meta.as_ref()))
+    }
+
+    /// What is wrong with a call's arguments, if they are to be refused for it.
+    pub(crate) fn misfit(&self, state: &State, call: &Call) -> Option<Failing> {
+        let name = call.tool.as_deref()?;
+        let tool = state.tools.get(name)?;
+        let story = call.story();
+        let arguments = story.arguments.as_ref().map(ToString::to_string);
+        self.refusal(name, tool, arguments.as_deref())
+    }
+
+    /// The same for arguments that are still text.
+    pub(crate) fn refusal(
+        &self,
+        name: &str,
+        tool: &Tool,
+        arguments: Option<&str>,
+    ) -> Option<Failing> {
+        if self.settings().arguments == Arguments::Off {
+            return None;
+        }
+        let misfit = tool.schema(name).misfit(arguments)?;
+        let message = misfit.message(name);
+        if self.settings().arguments == Arguments::Warn {
+            tracing::warn!(tool = name, %message, "arguments do not fit the schema");
+            return None;
+        }
+        let mut failing =
+            Failing::finer(self.contract(), Condition::InvalidArguments, misfit.aspect())
+                .saying(message)
+                .outcome(Outcome::NotSent);
+        failing.report.details = Some(misfit.details());
+        failing.report.suggestion =
+            Some(format!("Mend the arguments; tools/list has the schema of {name}"));
+        Some(failing)
+    }
+
+    /// The failure of calls while there is no server.
+    pub(crate) fn unreachable(&self, until: Option<Instant>, why: &str) -> Failing {
+        let now = edge::now();
+        let wait = until.map(|until| until.saturating_duration_since(now));
+        let next = match wait {
+            Some(_) => "it is being started again",
+            None => "it is not started again",
+        };
+        Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+            .saying(format!("The server {why}; {next}"))
+            .outcome(Outcome::NotSent)
+            .after(self.contract(), wait.map(|w| w + Duration::from_millis(100)))
+    }
+
+    /// Whether a tool's schema has to be asked for before the call can be sent.
+    pub(crate) fn wants_list(&self, state: &State, tool: &str) -> bool {
+        self.settings().arguments != Arguments::Off
+            && match state.tools.known {
+                Known::No => true,
+                Known::Partly => state.tools.get(tool).is_none(),
+                Known::Yes | Known::Never => false,
+            }
+    }
+
+    /// The bytes that the server took, as far as is known.
+    pub(crate) fn written(&self) -> u64 {
+        self.inlet.lock().written()
+    }
+
+    /// Sends something of our own to the server.
+    pub(crate) fn tell_server(&self, line: &[u8]) {
+        let mut pipe: MutexGuard<'_, Pipe> = self.inlet.lock();
+        self.inlet.send(&mut pipe, line);
+    }
+}
+
+impl Listing {
+    pub(crate) fn is_first(&self) -> bool {
+        self.first
+    }
+}

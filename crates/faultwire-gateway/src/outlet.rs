@@ -1,0 +1,62 @@
+//! Where lines for the client go. Several threads write; no line is broken by another.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// Somebody who takes whole lines.
+pub(crate) trait Outlet: Send + Sync {
+    /// Hands over one or more lines. When nobody takes them any more, there is nobody to tell.
+    fn send(&self, lines: &[u8]);
+}
+
+/// A pipe to the client.
+pub(crate) struct Stream {
+    file: Mutex<File>,
+    broken: AtomicBool,
+    on_break: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Stream {
+    pub(crate) fn new(file: File, on_break: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            file: Mutex::new(file),
+            broken: AtomicBool::new(false),
+            on_break: Box::new(on_break),
+        }
+    }
+}
+
+impl Outlet for Stream {
+    fn send(&self, lines: &[u8]) {
+        if self.broken.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = write_all(&mut file, lines);
+        drop(file);
+        if written.is_err() && !self.broken.swap(true, Ordering::Relaxed) {
+            (self.on_break)();
+        }
+    }
+}
+
+/// Writes everything, also where somebody made the pipe non-blocking.
+fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                poll(&mut [PollFd::new(&file.as_fd(), PollFlags::OUT)], None)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! What happens to a message. This is the whole order, and the only place that has one.
+//!
+//! | from the client (`inbound`) | from the server (`outbound`) |
+//! |---|---|
+//! | no message: refused | no message: joined with what follows, or the call that it was for fails |
+//! | answer to the server: passed | request or notification: passed |
+//! | notification: noted, passed | reply to nothing: dropped, recorded |
+//! | request: id free? server there? room? | reply: its call is taken out, which ends it |
+//! | … arguments fit the schema? | … a success: its own bytes pass |
+//! | … the call is open, its own bytes pass | … a failure: through the door |
+
+mod inbound;
+mod outbound;
+
+pub(crate) use inbound::Place;

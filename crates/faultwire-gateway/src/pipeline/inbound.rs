@@ -1,0 +1,235 @@
+//! From the client to the server.
+
+use std::time::Instant;
+
+use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, peek};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::batch;
+use crate::call::{Call, Method, Stage};
+use crate::door::{Failing, Said};
+use crate::edge;
+use crate::link::{Link, Phase, State, Verdict};
+use crate::request::{Story, ToolCall};
+use crate::wire;
+
+/// Where a line would stand in the server's input.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// At which byte.
+    pub at: u64,
+    /// How much more the server's input takes.
+    pub room: usize,
+}
+
+impl Link {
+    /// A line of the client.
+    pub(crate) fn from_client(&self, line: &[u8], place: Place) -> Verdict {
+        match line.trim_ascii_start().first() {
+            None => return Verdict::Drop,
+            Some(b'[') => {
+                if let Some(members) = batch::members(line) {
+                    self.state().batches = true;
+                    return batch::judged(line, &members, true, |member| {
+                        self.message_of_client(member, place)
+                    });
+                }
+            }
+            Some(_) => {}
+        }
+        self.message_of_client(line, place)
+    }
+
+    /// A line of the client that is too long, of which only the id is known.
+    pub(crate) fn overlong_of_client(&self, id: Option<&str>) {
+        let limit = self.settings().limits.line_bytes;
+        let message = format!("The request has more than {limit} bytes");
+        let failing = self.bad(Aspect::Value).saying(message);
+        self.door.refuse(id, wire::INVALID_REQUEST, failing);
+    }
+
+    fn message_of_client(&self, bytes: &[u8], place: Place) -> Verdict {
+        let line = peek(bytes);
+        match (line.sort(), line.id) {
+            (Sort::Request, Some(id)) => self.request(id, &line, bytes, place),
+            (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes),
+            (Sort::Reply, Some(id)) => self.answer_to_server(id),
+            (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id) => Verdict::Pass,
+            (Sort::Malformed(why), _) => self.refuse_line(bytes, why),
+            (Sort::Reply, None) => self.refuse_line(bytes, "a reply without an id"),
+        }
+    }
+
+    fn refuse_line(&self, bytes: &[u8], why: &str) -> Verdict {
+        let number = match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+            Ok(_) => wire::INVALID_REQUEST,
+            Err(_) => wire::PARSE_ERROR,
+        };
+        let id = wire::salvage_id(bytes);
+        let failing = self.bad(Aspect::Format).saying(format!("This is no JSON-RPC message: {why}"));
+        self.door.refuse(id.as_deref(), number, failing);
+        Verdict::Drop
+    }
+
+    /// Something of the client's own that cannot be sent on.
+    fn bad(&self, aspect: Aspect) -> Failing {
+        Failing::finer(self.contract(), Condition::InvalidArguments, Some(aspect))
+    }
+
+    fn answer_to_server(&self, id: &str) -> Verdict {
+        if self.state().asked.remove(id) {
+            return Verdict::Pass;
+        }
+        // The server that asked is gone, or took its question back.
+        self.door.event("stray_answer", &serde_json::json!({ "id": id }));
+        Verdict::Drop
+    }
+
+    fn notification(&self, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let mut state = self.state();
+        match line.method.as_deref() {
+            Some(wire::INITIALIZED) => state.handshake.confirm(bytes),
+            Some(wire::CANCELLED) => {
+                let cancelled = line.params.and_then(|p| wire::member::<&RawValue>(p, "requestId"));
+                return cancelled.map_or(Verdict::Pass, |id| self.cancel(state, id.get()));
+            }
+            _ => {}
+        }
+        // Whoever comes back hears the handshake anew; anything else was said to somebody else.
+        if state.phase == Phase::Up { Verdict::Pass } else { Verdict::Drop }
+    }
+
+    /// The client takes a call back.
+    fn cancel(&self, mut state: std::sync::MutexGuard<'_, State>, id: &str) -> Verdict {
+        let up = state.phase == Phase::Up;
+        let Some(call) = state.calls.give_up(id, "cancelled") else {
+            return if up { Verdict::Pass } else { Verdict::Drop };
+        };
+        drop(state);
+        let sent = matches!(call.stage, Stage::Sent { .. });
+        let outcome = if sent { Outcome::MaybeExecuted } else { Outcome::NotSent };
+        let mut failing = Failing::observed(self.contract(), Condition::Cancelled)
+            .saying("The client took the call back")
+            .outcome(outcome);
+        if !self.settings().answer_cancelled {
+            failing.said = Said::Nothing;
+        }
+        call.fail(failing);
+        if sent && up { Verdict::Pass } else { Verdict::Drop }
+    }
+
+    fn request(&self, id: &str, line: &Line<'_>, bytes: &[u8], place: Place) -> Verdict {
+        if !id.starts_with('"') && wire::number(id).is_none() {
+            let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
+            self.door.refuse(None, wire::INVALID_REQUEST, failing);
+            return Verdict::Drop;
+        }
+        let now = edge::now();
+        let name = line.method.as_deref().unwrap_or_default();
+        let tool_call = (name == wire::TOOLS_CALL).then(|| ToolCall::read(line.params));
+        let (method, tool) = match &tool_call {
+            Some(Some(call)) => (Method::ToolsCall, Some(&*call.name)),
+            Some(None) => (Method::ToolsCall, None),
+            None => (method(name, line.params), None),
+        };
+        let call = Call::new(&self.door, id, bytes, method, tool, now);
+        let arguments = tool_call.as_ref().and_then(|call| call.as_ref()?.arguments);
+        if matches!(tool_call, Some(None)) {
+            call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
+            return Verdict::Drop;
+        }
+        self.open(call, arguments.map(RawValue::get), place, now)
+    }
+
+    /// Opens a call, or says why not.
+    fn open(
+        &self,
+        mut call: Call,
+        arguments: Option<&str>,
+        place: Place,
+        now: Instant,
+    ) -> Verdict {
+        let mut state = self.state();
+        state.budget.earn();
+        if let Some(failing) = self.admission(&state, &call, place) {
+            drop(state);
+            call.fail(failing);
+            return Verdict::Drop;
+        }
+        let mut ask = None;
+        if let Some(name) = call.tool.as_deref() {
+            if state.listing.is_none() && self.wants_list(&state, name) && state.phase == Phase::Up {
+                ask = Some(self.ask_for_tools(&mut state, Story::of(&call.line).era(), None));
+            }
+            if let Some(tool) = state.tools.get(name).filter(|_| state.listing.is_none()).cloned() {
+                drop(state);
+                if let Some(failing) = self.refusal(name, &tool, arguments) {
+                    call.fail(Failing { tool: tool.facts, ..failing });
+                    return Verdict::Drop;
+                }
+                state = self.state();
+            }
+        }
+        if call.method == Method::Initialize {
+            let client = state.handshake.begin(&call.id, &call.line);
+            self.door.greet(client);
+        }
+        let waits_for_list = call.tool.is_some() && state.listing.is_some();
+        let deadline = call.deadline;
+        let goes = state.phase == Phase::Up && !waits_for_list;
+        if goes {
+            call.stage = Stage::Sent { at: place.at };
+            state.employed = true;
+        }
+        state.calls.insert(call);
+        self.watch(&mut state, deadline.filter(|d| *d > now).or(deadline));
+        match (goes, ask) {
+            (true, _) => Verdict::Pass,
+            (false, Some(ask)) => Verdict::Instead(ask),
+            (false, None) => Verdict::Drop,
+        }
+    }
+
+    /// Why a call cannot be opened at all.
+    fn admission(&self, state: &State, call: &Call, place: Place) -> Option<Failing> {
+        let limits = &self.settings().limits;
+        if state.calls.contains(&call.id) {
+            let message = format!("The request id {} is still in use", call.id);
+            return Some(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));
+        }
+        match &state.phase {
+            Phase::Closing => {
+                let failing = Failing::observed(self.contract(), Condition::NotReady);
+                return Some(failing.saying("The gateway is shutting down"));
+            }
+            Phase::Down { until, why } => return Some(self.unreachable(*until, why)),
+            Phase::Up | Phase::Opening { .. } => {}
+        }
+        if state.calls.len() >= limits.in_flight {
+            let message = format!("{} calls are open already", limits.in_flight);
+            return Some(Failing::observed(self.contract(), Condition::RateLimited).saying(message));
+        }
+        (call.line.len() > place.room).then(|| {
+            Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+                .saying("The server does not read its input")
+                .outcome(Outcome::NotSent)
+        })
+    }
+}
+
+fn method(name: &str, params: Option<&RawValue>) -> Method {
+    #[derive(Deserialize)]
+    struct Paged {
+        cursor: Option<Value>,
+    }
+    match name {
+        wire::INITIALIZE => Method::Initialize,
+        wire::TOOLS_LIST => {
+            let paged = params.and_then(|p| serde_json::from_str::<Paged>(p.get()).ok());
+            Method::ToolsList { first_page: paged.and_then(|p| p.cursor).is_none() }
+        }
+        other => Method::Other(other.into()),
+    }
+}

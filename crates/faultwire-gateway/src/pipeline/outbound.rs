@@ -1,0 +1,353 @@
+//! From the server to the client.
+
+use faultwire_contract::{
+    Answers, Aspect, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
+};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::batch;
+use crate::call::{Call, Method};
+use crate::calls::Unmatched;
+use crate::door::{Failing, Said};
+use crate::edge;
+use crate::link::{Link, Phase, Verdict};
+use crate::supervisor::Event;
+use crate::tools::{Known, Page};
+use crate::wire::{self, Flow};
+
+impl Link {
+    /// A line of the server.
+    pub(crate) fn from_server(&self, line: &[u8]) -> Verdict {
+        match line.first() {
+            Some(b'{') => self.message_of_server(line),
+            Some(b'[') => match batch::members(line) {
+                Some(members) => {
+                    let list = self.state().batches;
+                    batch::judged(line, &members, list, |m| self.message_of_server(m))
+                }
+                None => self.message_of_server(line),
+            },
+            _ => self.oddly_begun(line),
+        }
+    }
+
+    /// Whether the line is a whole message by itself.
+    pub(crate) fn is_message(&self, line: &[u8]) -> bool {
+        !matches!(peek(line).sort(), Sort::Malformed(_))
+    }
+
+    /// Blanks, a byte order mark or NULs around a message are taken off: no client reads them.
+    fn oddly_begun(&self, line: &[u8]) -> Verdict {
+        let bare = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        let bare = bare.trim_ascii();
+        let bare = &bare[bare.iter().take_while(|b| **b == 0).count()..];
+        if bare.is_empty() {
+            return Verdict::Drop;
+        }
+        if bare.len() == line.len() || !matches!(bare[0], b'{' | b'[') {
+            self.garbled(line);
+            return Verdict::Drop;
+        }
+        let mut clean = bare.to_vec();
+        clean.push(b'\n');
+        match self.from_server(&clean) {
+            Verdict::Pass => Verdict::Instead(clean),
+            verdict => verdict,
+        }
+    }
+
+    fn message_of_server(&self, bytes: &[u8]) -> Verdict {
+        let line = peek(bytes);
+        match (line.sort(), line.id) {
+            (Sort::Reply, Some(id)) => self.reply(id, &line, bytes),
+            (Sort::Request, Some(id)) => self.question(id, bytes),
+            (Sort::Request | Sort::Notification, _) => self.notice(&line, bytes),
+            (Sort::Malformed("JSON that is cut off"), _) => Verdict::Unfinished,
+            (Sort::Malformed(_), _) => {
+                self.garbled(bytes);
+                Verdict::Drop
+            }
+            (Sort::Reply, None) => {
+                self.misdirected(None, bytes);
+                Verdict::Drop
+            }
+        }
+    }
+
+    fn reply(&self, id: &str, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let mut state = self.state();
+        let Some(call) = state.calls.answered(id) else {
+            let own = state.listing.as_ref().is_some_and(|listing| listing.id == id);
+            let opening =
+                matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
+            drop(state);
+            match (own, opening) {
+                (true, _) => self.listed(bytes),
+                (_, true) => self.opened(line),
+                _ => self.misdirected(Some(id), bytes),
+            }
+            return Verdict::Drop;
+        };
+        state.answered = true;
+        drop(state);
+        if wire::deeper_than(bytes, self.settings().limits.depth) {
+            let limit = self.settings().limits.depth;
+            let why = format!("JSON deeper than {limit} levels");
+            self.fail(call, Failing::classified(malformed(self.contract(), &why)));
+            return Verdict::Drop;
+        }
+        match line.failure(self.contract(), call.method.answers()) {
+            None => {
+                self.succeeded(call, bytes);
+                Verdict::Pass
+            }
+            Some(failure) => self.failed(call, failure, line, bytes),
+        }
+    }
+
+    fn succeeded(&self, call: Call, bytes: &[u8]) {
+        match call.method {
+            Method::Initialize => self.state().handshake.agreed = true,
+            Method::ToolsList { first_page } => {
+                if let Some(page) = result_of(bytes).and_then(Page::read) {
+                    self.state().tools.learn(page, first_page);
+                }
+            }
+            Method::ToolsCall | Method::Other(_) => {}
+        }
+        call.end();
+    }
+
+    fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let flow = Flow::of(line.error_number());
+        if flow == Flow::Elicitation {
+            call.end();
+            return Verdict::Pass;
+        }
+        let enveloped = failure.envelope.is_some();
+        let mut failing = Failing::classified(failure);
+        // The call was sent: a code's promise that it was not is not what we saw (A7).
+        let seen = failing.report.condition.map(Condition::reported_outcome);
+        failing.report.outcome = Some(seen.unwrap_or(Outcome::MaybeExecuted));
+        failing.said = match flow {
+            Flow::Negotiation => Said::Protocol(bytes.to_vec()),
+            _ if enveloped && call.method.answers() == Answers::ToolCall => {
+                Said::Envelope(bytes.to_vec())
+            }
+            _ => Said::Whatever,
+        };
+        self.advise(&call, &mut failing);
+        self.fail(call, failing);
+        Verdict::Drop
+    }
+
+    /// Adds what the tool list knows about a failure that is the caller's.
+    fn advise(&self, call: &Call, failing: &mut Failing) {
+        let (Some(name), Some(condition)) = (call.tool.as_deref(), failing.report.condition) else {
+            return;
+        };
+        let state = self.state();
+        match condition {
+            Condition::UnknownTool => {
+                let near = state.tools.nearest(name).map(str::to_owned);
+                failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
+            }
+            Condition::InvalidArguments => {
+                let arguments = call.story().arguments.map(|a| a.to_string());
+                let tool = state.tools.get(name);
+                let misfit = tool.and_then(|t| t.schema(name).misfit(arguments.as_deref()));
+                if let Some(misfit) = misfit {
+                    failing.report.details.get_or_insert_with(|| misfit.details());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A request of the server to the client.
+    fn question(&self, id: &str, bytes: &[u8]) -> Verdict {
+        if self.too_deep(bytes) {
+            let message = "The request is nested too deeply";
+            self.tell_server(&wire::error(Some(id), wire::INVALID_REQUEST, message, b"null"));
+            return Verdict::Drop;
+        }
+        self.state().asked.insert(id.into());
+        Verdict::Pass
+    }
+
+    fn notice(&self, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        if self.too_deep(bytes) {
+            return Verdict::Drop;
+        }
+        let param = |name| line.params.and_then(|params| wire::member::<Value>(params, name));
+        match line.method.as_deref() {
+            Some(wire::PROGRESS) => {
+                if let Some(token) = param("progressToken") {
+                    self.progress(&token);
+                }
+            }
+            Some(wire::TOOLS_CHANGED) => self.state().tools.forget(),
+            Some(wire::CANCELLED) => {
+                let taken_back = param("requestId").map(|id| id.to_string());
+                taken_back.map(|id| self.state().asked.remove(&*id));
+            }
+            _ => {}
+        }
+        Verdict::Pass
+    }
+
+    fn too_deep(&self, bytes: &[u8]) -> bool {
+        let deep = wire::deeper_than(bytes, self.settings().limits.depth);
+        if deep {
+            self.door.event("too_deep", &json!({ "bytes": bytes.len() }));
+        }
+        deep
+    }
+
+    fn progress(&self, token: &Value) {
+        let mut state = self.state();
+        let now = edge::now();
+        // The token is mostly the id itself.
+        if let Some(call) = state.calls.get_mut(&token.to_string())
+            && call.story().progress_token() == Some(token)
+        {
+            return call.progress(now);
+        }
+        let mut calls = state.calls.iter_mut();
+        if let Some(call) = calls.find(|call| call.story().progress_token() == Some(token)) {
+            call.progress(now);
+        }
+    }
+
+    /// A reply that answers no open call.
+    fn misdirected(&self, id: Option<&str>, bytes: &[u8]) {
+        let mut state = self.state();
+        let (name, why) = match id.map_or(Unmatched::Unknown, |id| state.calls.unmatched(id)) {
+            Unmatched::Late(why) => ("late_reply", why),
+            Unmatched::Duplicate => ("duplicate_reply", "it was answered before"),
+            Unmatched::Unknown => ("unmatched_reply", "nobody asked"),
+        };
+        let meant = if name == "unmatched_reply" { state.calls.meant(id) } else { None };
+        drop(state);
+        let Some(call) = meant else {
+            let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
+            let facts = json!({ "id": id, "why": why, "bytes": bytes.len() });
+            return self.door.event(name, &facts);
+        };
+        let said = id.map_or("no id".to_owned(), |id| format!("the id {}", shortened(id)));
+        let message = format!("The server answered under {said}, which nobody asked under");
+        let aspect = Some(Aspect::WrongId);
+        self.fail(
+            call,
+            Failing::finer(self.contract(), Condition::UpstreamProtocol, aspect).saying(message),
+        );
+    }
+
+    /// Bytes that are no message. If they were meant as an answer, its call fails now.
+    pub(crate) fn garbled(&self, bytes: &[u8]) {
+        let line = peek(bytes);
+        let Sort::Malformed(why) = line.sort() else { return };
+        let looks_meant = bytes.trim_ascii_start().first().is_some_and(|b| matches!(b, b'{' | b'['))
+            || std::str::from_utf8(bytes).is_err();
+        let id = wire::salvage_id(bytes);
+        let mut state = self.state();
+        let call = match id.as_deref() {
+            Some(id) => state.calls.answered(id),
+            None if looks_meant => state.calls.meant(None),
+            None => None,
+        };
+        if let Some(call) = call {
+            drop(state);
+            return self.fail(call, Failing::classified(malformed(self.contract(), why)));
+        }
+        state.noise += 1;
+        let count = state.noise;
+        drop(state);
+        // A server that prints its log there would fill ours.
+        if count.is_power_of_two() {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+            tracing::warn!(count, "the server printed something that is no message");
+            let facts = json!({ "why": why, "count": count, "begins": text.trim_end() });
+            self.door.event("stray_output", &facts);
+        }
+    }
+
+    /// A line that is too long. Whether it could be answered.
+    pub(crate) fn overlong(&self, id: Option<&str>, ended: bool) -> bool {
+        let mut state = self.state();
+        let call = match id {
+            Some(id) => state.calls.answered(id),
+            None if ended => state.calls.meant(None),
+            None => None,
+        };
+        drop(state);
+        let limit = self.settings().limits.line_bytes;
+        match call {
+            Some(call) => self.fail(call, Failing::classified(oversize(self.contract(), limit))),
+            None if ended => self.door.event("oversize_output", &json!({ "limit": limit })),
+            None => return false,
+        }
+        true
+    }
+
+    /// A new server has answered the handshake.
+    fn opened(&self, line: &Line<'_>) {
+        if line.failure(self.contract(), Answers::Other).is_some() {
+            tracing::warn!("the server was started again and refuses the handshake");
+            let _ = self.events.send(Event::Refused);
+            return;
+        }
+        let mut pipe = self.inlet.lock();
+        let mut state = self.state();
+        state.phase = Phase::Up;
+        state.answered = true;
+        let closing = state.handshake.closing().map(<[u8]>::to_vec);
+        let before = state.tools.digest();
+        let ask = before.is_some().then(|| self.ask_for_tools(&mut state, None, before));
+        drop(state);
+        for line in closing.iter().chain(&ask) {
+            self.inlet.send(&mut pipe, line);
+        }
+        drop(pipe);
+        self.release();
+    }
+
+    /// The answer to our own question for the tool list.
+    fn listed(&self, bytes: &[u8]) {
+        let page = result_of(bytes).and_then(Page::read);
+        let mut state = self.state();
+        let Some(listing) = state.listing.as_ref() else { return };
+        let (first, before) = (listing.is_first(), listing.before);
+        let next = page.as_ref().and_then(|page| page.next.clone());
+        match page {
+            Some(page) => state.tools.learn(page, first),
+            None => state.tools.known = Known::Never,
+        }
+        if let Some(more) = next.and_then(|cursor| self.next_page(&mut state, &cursor)) {
+            drop(state);
+            return self.tell_server(&more);
+        }
+        state.listing = None;
+        let changed = before.is_some() && state.tools.digest() != before;
+        drop(state);
+        if changed {
+            self.door.event("tools_changed", &Value::Null);
+            self.client.send(&wire::tools_changed());
+        }
+        self.release();
+    }
+}
+
+fn result_of(bytes: &[u8]) -> Option<&RawValue> {
+    #[derive(serde::Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        result: &'a RawValue,
+    }
+    serde_json::from_slice::<Reply<'_>>(bytes).ok().map(|reply| reply.result)
+}
+
+fn shortened(id: &str) -> &str {
+    &id[..id.floor_char_boundary(64)]
+}

@@ -1,0 +1,156 @@
+//! What an operator can set. Every limit has a default that suits a server nobody thought about.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use faultwire_contract::{Contract, Meta, Profile, Session};
+
+/// How a server is wrapped.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Under which contract.
+    pub contract: Arc<Contract>,
+    /// In which of its profiles.
+    pub profile: Profile,
+    /// How long answers may take.
+    pub deadlines: Deadlines,
+    /// What happens to arguments that do not fit the tool's schema.
+    pub arguments: Arguments,
+    /// How much is taken.
+    pub limits: Limits,
+    /// Whether calls are sent again.
+    pub retry: Retry,
+    /// How a server that ended is started again.
+    pub restart: Restart,
+    /// How long open calls may go on when the client or the operator ends the session.
+    pub drain: Duration,
+    /// Whether a call that the client took back is answered. The protocol lets a server stay
+    /// silent; an answer tells apart a call that was settled from one that was lost.
+    pub answer_cancelled: bool,
+    /// Whether failures of `tools/call` are results that a model sees, and not JSON-RPC errors.
+    pub failures_as_results: bool,
+    /// Whether the contract's switch for stacks is on.
+    pub show_stack: bool,
+    /// Facts of the session that only the operator knows: role and workspace.
+    pub session: Session,
+    /// Facts of the calls that only the operator knows: tool version and modes.
+    pub meta: Meta,
+}
+
+/// How long answers may take.
+#[derive(Clone, Debug)]
+pub struct Deadlines {
+    /// A request without a rule of its own. Progress starts it anew.
+    pub default: Duration,
+    /// The most that progress can stretch it to.
+    pub hard: Duration,
+    /// The first request of a session: a server may have to be installed before it answers.
+    pub start: Duration,
+    /// Tools with a deadline of their own.
+    pub tools: HashMap<String, Duration>,
+    /// Methods whose answer is meant to stay out for as long as it likes.
+    pub unbounded: Vec<String>,
+}
+
+/// What happens to arguments that do not fit the tool's schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arguments {
+    /// They are not looked at.
+    Off,
+    /// They are sent, and the operator is told.
+    Warn,
+    /// They are refused.
+    #[default]
+    Enforce,
+}
+
+/// How much is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The longest line, from either side.
+    pub line_bytes: usize,
+    /// The deepest message from the server.
+    pub depth: usize,
+    /// Calls that are open at once.
+    pub in_flight: usize,
+    /// What may wait for a server that does not read.
+    pub backlog_bytes: usize,
+}
+
+/// Whether calls are sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    /// How often one call is sent again; 0 is never.
+    pub times: u32,
+    /// How many retries may be saved up. Every call earns a fifth of one.
+    pub budget: u32,
+}
+
+/// How a server that ended is started again.
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    /// How often in a row without serving a request.
+    pub limit: u32,
+    /// The wait before the second try.
+    pub base: Duration,
+    /// The longest wait.
+    pub cap: Duration,
+}
+
+impl Settings {
+    /// The defaults under a contract.
+    #[must_use]
+    pub fn new(contract: Arc<Contract>) -> Self {
+        Self {
+            contract,
+            profile: Profile::default(),
+            deadlines: Deadlines::default(),
+            arguments: Arguments::default(),
+            limits: Limits::default(),
+            retry: Retry::default(),
+            restart: Restart::default(),
+            drain: Duration::from_secs(10),
+            answer_cancelled: true,
+            failures_as_results: true,
+            show_stack: false,
+            session: Session::default(),
+            meta: Meta::default(),
+        }
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            default: Duration::from_mins(1),
+            hard: Duration::from_mins(10),
+            start: Duration::from_mins(1),
+            tools: HashMap::new(),
+            unbounded: ["subscriptions/listen", "tasks/result"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes: 32 * 1024 * 1024,
+            depth: 128,
+            in_flight: 1024,
+            backlog_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { times: 0, budget: 10 }
+    }
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self { limit: 5, base: Duration::from_millis(200), cap: Duration::from_secs(30) }
+    }
+}

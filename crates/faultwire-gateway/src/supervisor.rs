@@ -1,0 +1,447 @@
+//! Watches over one session: deadlines, the server's life, and the end in order. All that is
+//! rare happens here, on one thread, one thing after the other.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use faultwire_contract::Condition;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::call::{Call, Method, Stage};
+use crate::door::Failing;
+use crate::link::{Link, Phase};
+use crate::tools::Known;
+use crate::upstream::listener::Listener;
+use crate::upstream::process::{self, Group};
+use crate::upstream::restart::{History, Next};
+use crate::{edge, wire};
+
+/// How long a server may take to end by itself, before it is told to, and before it is made to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the last words of a server that ended are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// What the supervisor is told.
+pub(crate) enum Event {
+    /// A deadline was set that comes before all others.
+    Sooner,
+    /// The server's process ended: which run, and how.
+    Exited(u64, String),
+    /// The server closed its output.
+    Silent(u64),
+    /// The server refused the handshake.
+    Refused,
+    /// The client sends no more.
+    ClientDone,
+    /// The client hears no more.
+    ClientGone,
+    /// The operator ends the session.
+    Signal,
+}
+
+/// One run of the server.
+struct Server {
+    run: u64,
+    group: Group,
+    listener: Option<JoinHandle<()>>,
+    /// Closed to end the listener.
+    stop: Option<OwnedFd>,
+    exited: Option<String>,
+    silent: bool,
+    /// When it is not waited for any longer.
+    patience: Option<Instant>,
+}
+
+/// How the session ends.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// Open calls go on until then.
+    Drain(Instant),
+    /// The server was told to end; what is done next, and when.
+    Stop(Step, Instant),
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Terminate,
+    Kill,
+    Leave,
+}
+
+/// The one who watches.
+pub(crate) struct Supervisor {
+    link: Arc<Link>,
+    command: Vec<OsString>,
+    events: Receiver<Event>,
+    server: Option<Server>,
+    runs: u64,
+    history: History,
+    ending: Option<Ending>,
+}
+
+impl Supervisor {
+    /// Starts the server for the first time.
+    pub(crate) fn start(
+        link: Arc<Link>,
+        command: Vec<OsString>,
+        events: Receiver<Event>,
+    ) -> io::Result<Self> {
+        let history = History::default();
+        let mut supervisor =
+            Self { link, command, events, server: None, runs: 0, history, ending: None };
+        supervisor.server = Some(supervisor.run()?);
+        Ok(supervisor)
+    }
+
+    /// Watches until the session is over.
+    pub(crate) fn watch(&mut self) {
+        while self.server.is_some() || self.ending.is_none() {
+            let wait = self.due().map(|due| due.saturating_duration_since(edge::now()));
+            let event = match wait {
+                Some(wait) => match self.events.recv_timeout(wait) {
+                    Ok(event) => Some(event),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                },
+                None => match self.events.recv() {
+                    Ok(event) => Some(event),
+                    Err(_) => return,
+                },
+            };
+            if let Some(event) = event {
+                self.take(event);
+            }
+            self.tick();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Sooner => {}
+            Event::Exited(run, how) => {
+                if let Some(server) = self.server.as_mut().filter(|server| server.run == run) {
+                    server.exited = Some(how);
+                    server.patience = Some(edge::now() + LAST_WORDS);
+                }
+            }
+            Event::Silent(run) => {
+                if let Some(server) = self.server.as_mut().filter(|server| server.run == run) {
+                    server.silent = true;
+                    server.patience.get_or_insert(edge::now() + GRACE);
+                }
+            }
+            Event::Refused => self.signal(Signal::KILL),
+            Event::ClientDone => self.end(),
+            Event::ClientGone => self.end_now(),
+            Event::Signal if self.ending.is_some() => self.end_now(),
+            Event::Signal => {
+                let mut state = self.link.state();
+                if state.phase == Phase::Up {
+                    state.phase = Phase::Closing;
+                }
+                drop(state);
+                self.end();
+            }
+        }
+    }
+
+    /// Everything that is due.
+    fn tick(&mut self) {
+        let now = edge::now();
+        self.expire(now);
+        self.attend_server(now);
+        self.attend_restart(now);
+        self.attend_ending(now);
+        self.link.release();
+    }
+
+    /// When something is due next. Whoever sets an earlier deadline from now on says so.
+    fn due(&self) -> Option<Instant> {
+        let mut state = self.link.state();
+        let phase = match state.phase {
+            Phase::Opening { until } => Some(until),
+            Phase::Down { until, .. } => until,
+            Phase::Up | Phase::Closing => None,
+        };
+        let ending = self.ending.map(|ending| match ending {
+            Ending::Drain(at) | Ending::Stop(_, at) => at,
+        });
+        // Nothing tells when the last call has been answered.
+        let drained = matches!(self.ending, Some(Ending::Drain(_)))
+            .then(|| edge::now() + Duration::from_millis(10));
+        let dues = [
+            state.calls.next_due(),
+            state.listing.as_ref().map(|listing| listing.deadline),
+            phase,
+            self.server.as_ref().and_then(|server| server.patience),
+            ending,
+            drained,
+        ];
+        state.planned = dues.into_iter().flatten().min();
+        state.planned
+    }
+
+    /// Calls whose time is over.
+    fn expire(&self, now: Instant) {
+        let mut state = self.link.state();
+        if state.listing.as_ref().is_some_and(|listing| listing.deadline <= now) {
+            tracing::warn!("the server does not tell its tools; arguments are not checked");
+            state.listing = None;
+            state.tools.known = Known::Never;
+        }
+        // A user may take long to answer what the server asked; the call waits for that.
+        let waits_for_client = !state.asked.is_empty();
+        let mut over = Vec::new();
+        for call in state.calls.iter_mut() {
+            let hard = call.hard.is_some_and(|hard| hard <= now);
+            if call.deadline.is_some_and(|deadline| deadline <= now) {
+                if waits_for_client && !hard {
+                    call.progress(now);
+                } else {
+                    over.push(call.id.clone());
+                }
+            }
+        }
+        let calls: Vec<Call> =
+            over.iter().filter_map(|id| state.calls.give_up(id, "timeout")).collect();
+        drop(state);
+        for call in calls {
+            self.time_out(call, now);
+        }
+    }
+
+    fn time_out(&self, call: Call, now: Instant) {
+        let took = now.saturating_duration_since(call.since);
+        let message = format!("No answer within {} ms", took.as_millis());
+        let outcome = call.outcome(self.link.written());
+        let sent = matches!(call.stage, Stage::Sent { .. });
+        if sent && call.method != Method::Initialize {
+            self.link.tell_server(&wire::cancelled(&call.id, "timeout"));
+        }
+        let failing = Failing::observed(self.link.contract(), Condition::Timeout);
+        call.fail(failing.saying(message).outcome(outcome));
+    }
+
+    /// Whether the server is still there.
+    fn attend_server(&mut self, now: Instant) {
+        let Some(server) = &mut self.server else { return };
+        let late = server.patience.is_some_and(|patience| patience <= now);
+        match (&server.exited, server.silent, late) {
+            (Some(_), true, _) | (Some(_), false, true) => self.bury(),
+            // It says nothing any more, and does not end either.
+            (None, true, true) => {
+                server.patience = None;
+                self.signal(Signal::KILL);
+            }
+            _ => {}
+        }
+    }
+
+    /// The server is gone, and has said its last.
+    fn bury(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        drop(server.stop.take());
+        if let Some(listener) = server.listener.take() {
+            let _ = listener.join();
+        }
+        let how = server.exited.unwrap_or_else(|| "ended".to_owned());
+        let mut pipe = self.link.inlet.lock();
+        let written = pipe.written();
+        pipe.disconnect();
+        let mut state = self.link.state();
+        let served = state.answered && state.employed;
+        let next = match self.ending {
+            Some(_) => Next::GiveUp,
+            None => self.history.ended(served, &self.link.settings().restart),
+        };
+        let why = match (&next, self.ending) {
+            (Next::GiveUp, None) => {
+                format!("{how}, for the {}th time without an answer", self.history.in_vain())
+            }
+            _ => how.clone(),
+        };
+        let until = match next {
+            Next::After(wait) => Some(edge::now() + wait),
+            Next::GiveUp => None,
+        };
+        state.phase = Phase::Down { until, why: why.clone() };
+        (state.answered, state.employed, state.listing) = (false, false, None);
+        let asked = std::mem::take(&mut state.asked);
+        let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
+        let crashed = state.calls.take_all(sent);
+        let stranded = state.calls.take_all(|_| until.is_none());
+        drop(state);
+        drop(pipe);
+        if self.ending.is_none() {
+            tracing::warn!(run = server.run, "the server {how}");
+            self.link.door.event("server_ended", &json!({ "run": server.run, "how": how }));
+        }
+        for id in asked {
+            self.link.client.send(&wire::cancelled(&id, "the server ended"));
+        }
+        for call in crashed {
+            let outcome = call.outcome(written);
+            let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
+                .saying(format!("The server {how} with the call open"))
+                .outcome(outcome);
+            self.link.fail(call, failing);
+        }
+        for call in stranded {
+            self.link.fail(call, self.link.unreachable(None, &why));
+        }
+    }
+
+    /// Starts the server again when it is time.
+    fn attend_restart(&mut self, now: Instant) {
+        let phase = self.link.state().phase.clone();
+        match phase {
+            Phase::Down { until: Some(until), .. } if until <= now && self.ending.is_none() => {
+                match self.run() {
+                    Ok(server) => self.server = Some(server),
+                    Err(e) => {
+                        let why = format!("cannot be started ({e})");
+                        let next = self.history.ended(false, &self.link.settings().restart);
+                        let until = match next {
+                            Next::After(wait) => Some(now + wait),
+                            Next::GiveUp => None,
+                        };
+                        self.link.state().phase = Phase::Down { until, why };
+                    }
+                }
+            }
+            Phase::Opening { until } if until <= now => {
+                tracing::warn!("the server was started again and does not answer the handshake");
+                self.signal(Signal::KILL);
+            }
+            _ => {}
+        }
+    }
+
+    /// Starts a run of the server, and says the handshake again if there was one.
+    fn run(&mut self) -> io::Result<Server> {
+        let started = process::start(&self.command)?;
+        self.link.inlet.connect(started.stdin)?;
+        self.runs += 1;
+        let run = self.runs;
+        let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (link, stdout) = (Arc::clone(&self.link), started.stdout);
+        let listener = thread::Builder::new().name("listener".to_owned()).spawn(move || {
+            Listener::new(&link).listen(stdout, &stopped);
+            let _ = link.events.send(Event::Silent(run));
+        })?;
+        let (events, process) = (self.link.events.clone(), started.process);
+        thread::Builder::new().name("waiter".to_owned()).spawn(move || {
+            let _ = events.send(Event::Exited(run, process.wait()));
+        })?;
+        self.open_again(run);
+        Ok(Server {
+            run,
+            group: started.group,
+            listener: Some(listener),
+            stop: Some(stop),
+            exited: None,
+            silent: false,
+            patience: None,
+        })
+    }
+
+    fn open_again(&self, run: u64) {
+        if run == 1 {
+            return;
+        }
+        self.link.door.event("server_started", &json!({ "run": run }));
+        let mut pipe = self.link.inlet.lock();
+        let mut state = self.link.state();
+        let opening = state.handshake.opening().map(<[u8]>::to_vec);
+        match opening {
+            Some(opening) => {
+                let until = edge::now() + self.link.settings().deadlines.start;
+                state.phase = Phase::Opening { until };
+                drop(state);
+                self.link.inlet.send(&mut pipe, &opening);
+            }
+            None => {
+                state.phase = Phase::Up;
+                state.tools.forget();
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(server) = &self.server {
+            server.group.signal(signal);
+        }
+    }
+
+    /// Ends the session as soon as the open calls are answered.
+    fn end(&mut self) {
+        if self.ending.is_none() {
+            self.ending = Some(Ending::Drain(edge::now() + self.link.settings().drain));
+        }
+    }
+
+    /// Ends the session; whatever is open fails.
+    fn end_now(&mut self) {
+        if !matches!(self.ending, Some(Ending::Stop(..))) {
+            self.ending = Some(Ending::Drain(edge::now()));
+        }
+    }
+
+    fn attend_ending(&mut self, now: Instant) {
+        match self.ending {
+            Some(Ending::Drain(at)) => {
+                if at <= now || self.link.state().calls.is_empty() {
+                    self.abandon();
+                    self.link.inlet.close();
+                    self.ending = Some(Ending::Stop(Step::Terminate, now + GRACE));
+                }
+            }
+            Some(Ending::Stop(step, at)) if at <= now && self.server.is_some() => {
+                self.ending = Some(match step {
+                    Step::Terminate => {
+                        self.signal(Signal::TERM);
+                        Ending::Stop(Step::Kill, now + GRACE)
+                    }
+                    Step::Kill => {
+                        self.signal(Signal::KILL);
+                        Ending::Stop(Step::Leave, now + GRACE)
+                    }
+                    Step::Leave => {
+                        self.server = None;
+                        Ending::Stop(Step::Leave, now)
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Fails what is open when the session ends.
+    fn abandon(&self) {
+        let mut state = self.link.state();
+        state.phase = Phase::Closing;
+        let calls = state.calls.take_all(|_| true);
+        drop(state);
+        let written = self.link.written();
+        for call in calls {
+            let outcome = call.outcome(written);
+            let failing = Failing::observed(self.link.contract(), Condition::Timeout)
+                .saying("The session ended before the server answered")
+                .outcome(outcome);
+            call.fail(failing);
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    /// However the watch ended, the server must not stay behind.
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}

@@ -1,0 +1,166 @@
+//! The server's tools, as its list tells of them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use faultwire_contract::{Safety, nearest};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::guard::arguments::Schema;
+
+/// What is known of the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nobody asked yet, or it has changed since.
+    #[default]
+    No,
+    /// Some pages.
+    Partly,
+    /// All of it.
+    Yes,
+    /// The server does not tell.
+    Never,
+}
+
+/// All tools.
+#[derive(Default)]
+pub(crate) struct Tools {
+    tools: HashMap<Box<str>, Arc<Tool>>,
+    pub known: Known,
+    digest: u64,
+}
+
+/// One tool.
+pub(crate) struct Tool {
+    pub facts: ToolFacts,
+    schema_text: Option<Box<str>>,
+    schema: OnceLock<Schema>,
+}
+
+/// What a failure of the tool needs to know of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolFacts {
+    pub has_output_schema: bool,
+    pub safety: Safety,
+}
+
+impl Default for ToolFacts {
+    fn default() -> Self {
+        Self { has_output_schema: false, safety: Safety::Unknown }
+    }
+}
+
+/// A page of the list.
+pub(crate) struct Page {
+    tools: Vec<(Box<str>, Tool)>,
+    digest: u64,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+impl Page {
+    /// Reads the result of `tools/list`. Tools that make no sense are left out.
+    pub(crate) fn read(result: &RawValue) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Listed<'a> {
+            #[serde(borrow)]
+            tools: Vec<&'a RawValue>,
+            #[serde(default)]
+            next_cursor: Option<String>,
+        }
+        let listed: Listed<'_> = serde_json::from_str(result.get()).ok()?;
+        let mut digest = DefaultHasher::new();
+        listed.tools.iter().for_each(|raw| raw.get().hash(&mut digest));
+        let tools = listed.tools.iter().filter_map(|raw| Tool::read(raw)).collect();
+        Some(Self { tools, digest: digest.finish(), next: listed.next_cursor })
+    }
+}
+
+impl Tool {
+    fn read(raw: &RawValue) -> Option<(Box<str>, Self)> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Described<'a> {
+            name: Box<str>,
+            #[serde(borrow, default)]
+            input_schema: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            output_schema: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            annotations: Option<&'a RawValue>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Annotations {
+            read_only_hint: Option<bool>,
+            idempotent_hint: Option<bool>,
+        }
+        let tool: Described<'_> = serde_json::from_str(raw.get()).ok()?;
+        let hints: Annotations = tool
+            .annotations
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        let safety = match (hints.read_only_hint, hints.idempotent_hint) {
+            (Some(true), _) => Safety::ReadOnly,
+            (_, Some(true)) => Safety::Idempotent,
+            _ => Safety::Unknown,
+        };
+        let facts = ToolFacts { has_output_schema: tool.output_schema.is_some(), safety };
+        let schema_text = tool.input_schema.map(|raw| raw.get().into());
+        Some((tool.name, Self { facts, schema_text, schema: OnceLock::new() }))
+    }
+
+    /// The schema of its arguments, compiled at its first use.
+    pub(crate) fn schema(&self, name: &str) -> &Schema {
+        self.schema.get_or_init(|| Schema::compile(name, self.schema_text.as_deref()))
+    }
+}
+
+impl Tools {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.get(name)
+    }
+
+    /// What a failure of that tool needs to know.
+    pub(crate) fn facts(&self, name: Option<&str>) -> ToolFacts {
+        name.and_then(|name| self.get(name)).map(|tool| tool.facts).unwrap_or_default()
+    }
+
+    /// The tool that may have been meant.
+    pub(crate) fn nearest(&self, name: &str) -> Option<&str> {
+        if self.tools.contains_key(name) {
+            return None;
+        }
+        nearest(name, self.tools.keys().map(|known| &**known))
+    }
+
+    /// Takes in a page. Tools that are as before keep their compiled schema.
+    pub(crate) fn learn(&mut self, page: Page, first: bool) {
+        let before = if first { std::mem::take(&mut self.tools) } else { HashMap::new() };
+        self.digest = if first { page.digest } else { self.digest.rotate_left(7) ^ page.digest };
+        for (name, tool) in page.tools {
+            let same = before.get(&name).filter(|old| {
+                old.schema_text == tool.schema_text
+                    && old.facts.has_output_schema == tool.facts.has_output_schema
+                    && old.facts.safety == tool.facts.safety
+            });
+            let tool = same.map_or_else(|| Arc::new(tool), Arc::clone);
+            self.tools.insert(name, tool);
+        }
+        self.known = if page.next.is_some() { Known::Partly } else { Known::Yes };
+    }
+
+    /// The list is another one now: what is known of it holds no more.
+    pub(crate) fn forget(&mut self) {
+        self.known = Known::No;
+    }
+
+    /// Something that differs when the list does.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        (self.known == Known::Yes).then_some(self.digest)
+    }
+}

@@ -1,0 +1,175 @@
+//! The server's input. Writing never waits: what a server does not read waits here, up to a
+//! limit, and a thread of its own brings it over as there is room.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+
+/// How long the thread waits before it looks whether the server is still the same one.
+const GLANCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Where the server reads.
+pub(crate) struct Inlet {
+    state: Mutex<Pipe>,
+    work: Condvar,
+}
+
+/// The pipe to one server after the other.
+pub(crate) struct Pipe {
+    file: Option<Arc<File>>,
+    backlog: Vec<u8>,
+    /// Bytes that were ever meant for this server, and those that it was given.
+    queued: u64,
+    written: u64,
+    limit: usize,
+    /// The server gets no more than the backlog.
+    closing: bool,
+    /// Nothing will ever come again.
+    over: bool,
+}
+
+impl Inlet {
+    pub(crate) fn new(limit: usize) -> Self {
+        let state = Pipe {
+            file: None,
+            backlog: Vec::new(),
+            queued: 0,
+            written: 0,
+            limit,
+            closing: false,
+            over: false,
+        };
+        Self { state: Mutex::new(state), work: Condvar::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Pipe> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns to a new server.
+    pub(crate) fn connect(&self, file: File) -> io::Result<()> {
+        // The other end is the server's alone: it does not notice.
+        ioctl_fionbio(&file, true)?;
+        let mut pipe = self.lock();
+        pipe.disconnect();
+        pipe.file = Some(Arc::new(file));
+        Ok(())
+    }
+
+    /// Gives the pipe what it can take, and leaves the rest to the thread.
+    pub(crate) fn send(&self, pipe: &mut Pipe, bytes: &[u8]) {
+        if pipe.send(bytes) {
+            self.work.notify_one();
+        }
+    }
+
+    /// Lets the server see the end of its input, once it has read what waits.
+    pub(crate) fn close(&self) {
+        let mut pipe = self.lock();
+        pipe.closing = true;
+        if pipe.backlog.is_empty() {
+            pipe.file = None;
+        }
+        self.work.notify_one();
+    }
+
+    /// Ends the thread.
+    pub(crate) fn end(&self) {
+        let mut pipe = self.lock();
+        pipe.disconnect();
+        pipe.over = true;
+        self.work.notify_one();
+    }
+
+    /// The thread that brings over what waits.
+    pub(crate) fn serve(&self) {
+        let mut pipe = self.lock();
+        while !pipe.over {
+            let waiting = pipe.file.as_ref().filter(|_| !pipe.backlog.is_empty()).map(Arc::clone);
+            let Some(file) = waiting else {
+                pipe = self.work.wait(pipe).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(pipe);
+            // When the server is gone this returns at once, and writing tells.
+            let _ = poll(&mut [PollFd::new(&file.as_fd(), PollFlags::OUT)], Some(&GLANCE));
+            pipe = self.lock();
+            let same = pipe.file.as_ref().is_some_and(|now| Arc::ptr_eq(now, &file));
+            if same {
+                pipe.flush();
+            }
+        }
+    }
+}
+
+impl Pipe {
+    /// At which byte the next message will stand.
+    pub(crate) fn position(&self) -> u64 {
+        self.queued
+    }
+
+    /// How many bytes the server was given.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// How much more may wait.
+    pub(crate) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.backlog.len())
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.file = None;
+        self.backlog = Vec::new();
+        (self.queued, self.written, self.closing) = (0, 0, false);
+    }
+
+    /// Whether something is left to the thread.
+    fn send(&mut self, bytes: &[u8]) -> bool {
+        self.queued += bytes.len() as u64;
+        if !self.backlog.is_empty() {
+            self.backlog.extend_from_slice(bytes);
+            return false;
+        }
+        let taken = self.write(bytes);
+        self.backlog.extend_from_slice(&bytes[taken..]);
+        !self.backlog.is_empty()
+    }
+
+    fn flush(&mut self) {
+        let backlog = std::mem::take(&mut self.backlog);
+        let taken = self.write(&backlog);
+        if taken < backlog.len() {
+            self.backlog = backlog;
+            self.backlog.drain(..taken);
+        } else if self.closing {
+            self.file = None;
+        }
+    }
+
+    /// Writes what the pipe takes now. A server that is gone takes everything: nobody reads it,
+    /// and whoever waits for an answer is told by the one who watches the process.
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let Some(file) = &self.file else { return bytes.len() };
+        let (mut file, mut taken) = (&**file, 0);
+        while taken < bytes.len() {
+            match file.write(&bytes[taken..]) {
+                Ok(n) => {
+                    taken += n;
+                    self.written += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return taken,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.file = None;
+                    return bytes.len();
+                }
+            }
+        }
+        taken
+    }
+}

@@ -1,0 +1,187 @@
+//! Listens to the server: bytes in, lines to the pipeline, what passes to the client from where
+//! it was read.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::edge;
+use crate::frame::{Frame, Frames};
+use crate::join::{Fragment, Joined};
+use crate::link::{Link, Verdict};
+use crate::wire::salvage_id;
+
+/// The thread that listens to one run of the server.
+pub(crate) struct Listener<'a> {
+    link: &'a Link,
+    frames: Frames,
+    /// A message over several lines that is not whole yet.
+    fragment: Option<Fragment>,
+    /// Whether the line that is read over was answered already.
+    overlong_told: bool,
+}
+
+impl<'a> Listener<'a> {
+    pub(crate) fn new(link: &'a Link) -> Self {
+        let frames = Frames::new(link.settings().limits.line_bytes);
+        Self { link, frames, fragment: None, overlong_told: false }
+    }
+
+    /// Listens until the server says no more, or `stop` is closed.
+    pub(crate) fn listen(mut self, mut stdout: File, stop: &OwnedFd) {
+        while self.wait(&stdout, stop) {
+            match self.frames.fill(&mut stdout) {
+                Ok(0) => break,
+                Ok(_) => self.take_apart(),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.finish();
+    }
+
+    /// Waits for something to read. Nothing more comes when it is false.
+    fn wait(&mut self, stdout: &File, stop: &OwnedFd) -> bool {
+        loop {
+            let patience = self.fragment.as_ref().map(|f| f.patience(edge::now()));
+            let timeout = patience.map(|p| timespec(p + Duration::from_millis(1)));
+            let out = stdout.as_fd();
+            let stopped = stop.as_fd();
+            let mut watched =
+                [PollFd::new(&out, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];
+            match poll(&mut watched, timeout.as_ref()) {
+                Ok(0) => self.give_up_fragment(),
+                Ok(_) if !watched[0].revents().is_empty() => return true,
+                Ok(_) => return false,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Everything that is whole.
+    fn take_apart(&mut self) {
+        let mut run: Range<usize> = 0..0;
+        while let Some(frame) = self.frames.next_frame() {
+            let verdict = match &frame {
+                Frame::Line(place) => self.line(place.clone()),
+                Frame::Overlong(head) => {
+                    self.overlong_told = self.link.overlong(salvage_id(head).as_deref(), false);
+                    Verdict::Drop
+                }
+                Frame::OverlongEnd(tail) => {
+                    if !self.overlong_told {
+                        self.link.overlong(salvage_id(tail).as_deref(), true);
+                    }
+                    Verdict::Drop
+                }
+            };
+            match (verdict, frame) {
+                (Verdict::Pass, Frame::Line(place)) if place.start == run.end => run.end = place.end,
+                (Verdict::Pass, Frame::Line(place)) => {
+                    self.pass(&run);
+                    run = place;
+                }
+                (Verdict::Instead(line), _) => {
+                    self.pass(&run);
+                    run = 0..0;
+                    self.link.client.send(&line);
+                }
+                (Verdict::Pass | Verdict::Drop | Verdict::Unfinished, _) => {}
+            }
+        }
+        self.pass(&run);
+    }
+
+    fn pass(&self, run: &Range<usize>) {
+        if !run.is_empty() {
+            self.link.client.send(self.frames.bytes(run));
+        }
+    }
+
+    fn line(&mut self, place: Range<usize>) -> Verdict {
+        let line = self.frames.bytes(&place);
+        if self.fragment.is_none() {
+            return match self.link.from_server(line) {
+                Verdict::Unfinished => {
+                    self.fragment = Fragment::begin(line, edge::now());
+                    if self.fragment.is_none() {
+                        self.link.garbled(line);
+                    }
+                    Verdict::Drop
+                }
+                verdict => verdict,
+            };
+        }
+        if self.link.is_message(line) {
+            self.give_up_fragment();
+            return self.line(place);
+        }
+        self.join(place)
+    }
+
+    /// Another line of a message that is not whole yet.
+    fn join(&mut self, place: Range<usize>) -> Verdict {
+        let line = self.frames.bytes(&place);
+        let limit = self.link.settings().limits.line_bytes;
+        let Some(mut fragment) = self.fragment.take() else { return Verdict::Drop };
+        match fragment.push(line, limit) {
+            Joined::Open => {
+                fragment.touch(edge::now());
+                self.fragment = Some(fragment);
+                Verdict::Drop
+            }
+            Joined::Broken => {
+                self.link.garbled(fragment.bytes());
+                Verdict::Drop
+            }
+            Joined::Whole => {
+                let whole = fragment.into_line();
+                match self.link.from_server(&whole) {
+                    Verdict::Pass => Verdict::Instead(whole),
+                    Verdict::Unfinished => {
+                        self.link.garbled(&whole);
+                        Verdict::Drop
+                    }
+                    verdict => verdict,
+                }
+            }
+        }
+    }
+
+    fn give_up_fragment(&mut self) {
+        if let Some(fragment) = self.fragment.take() {
+            self.link.garbled(fragment.bytes());
+        }
+    }
+
+    /// The server says no more. A last line without an end may still be whole.
+    fn finish(&mut self) {
+        let rest = self.frames.rest().to_vec();
+        if rest.is_empty() {
+            return self.give_up_fragment();
+        }
+        let mut last = rest;
+        last.push(b'\n');
+        if let Some(mut fragment) = self.fragment.take() {
+            fragment.push(&last, usize::MAX);
+            last = fragment.into_line();
+        }
+        match self.link.from_server(&last) {
+            Verdict::Pass => self.link.client.send(&last),
+            Verdict::Instead(line) => self.link.client.send(&line),
+            // Whoever waits for it is told that the server ended.
+            Verdict::Unfinished | Verdict::Drop => {}
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}

@@ -1,0 +1,98 @@
+//! One run of the server: a process with a group of its own, so that what it starts ends with it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid,
+};
+
+/// A server that was started.
+pub(crate) struct Started {
+    pub stdin: File,
+    pub stdout: File,
+    pub process: Process,
+    pub group: Group,
+}
+
+/// What must be waited for.
+pub(crate) struct Process {
+    child: Child,
+    group: Group,
+}
+
+/// The server and everything that it started, as long as there is something to end.
+#[derive(Clone)]
+pub(crate) struct Group(Arc<Mutex<Option<Pid>>>);
+
+/// Starts the server. Its stderr is ours.
+pub(crate) fn start(command: &[OsString]) -> io::Result<Started> {
+    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let missing = || io::Error::other("the server was started without a pipe");
+    let stdin = child.stdin.take().ok_or_else(missing)?;
+    let stdout = child.stdout.take().ok_or_else(missing)?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = Group(Arc::new(Mutex::new(pid)));
+    Ok(Started {
+        stdin: File::from(OwnedFd::from(stdin)),
+        stdout: File::from(OwnedFd::from(stdout)),
+        process: Process { child, group: group.clone() },
+        group,
+    })
+}
+
+impl Process {
+    /// Waits for the server to end, and then ends what it left behind. How it ended.
+    pub(crate) fn wait(mut self) -> String {
+        let pid = self.group.pid();
+        if let Some(pid) = pid {
+            // The process stays a zombie for now, so that its number still means its group.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        self.group.forget();
+        match self.child.wait() {
+            Ok(status) => told(status),
+            Err(e) => format!("ended in an unknown way ({e})"),
+        }
+    }
+}
+
+impl Group {
+    /// Sends a signal to the server and everything that it started.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // The lock keeps the number from being given to somebody else meanwhile.
+        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pid) = *pid {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

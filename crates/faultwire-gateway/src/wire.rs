@@ -1,0 +1,166 @@
+//! The words of JSON-RPC and MCP: what we write, and what can still be read of a broken line.
+
+use faultwire_contract::peek;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+pub(crate) const INITIALIZE: &str = "initialize";
+pub(crate) const DISCOVER: &str = "server/discover";
+pub(crate) const TOOLS_CALL: &str = "tools/call";
+pub(crate) const TOOLS_LIST: &str = "tools/list";
+pub(crate) const INITIALIZED: &str = "notifications/initialized";
+pub(crate) const CANCELLED: &str = "notifications/cancelled";
+pub(crate) const PROGRESS: &str = "notifications/progress";
+pub(crate) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+/// The member of `_meta` that only requests of the modern era have.
+pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+
+/// The request could not be read.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+/// The request is none.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+
+/// What the protocol does with an error beside telling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Nothing.
+    Failure,
+    /// Its data has a form that the protocol fixes and clients go on with: versions to choose
+    /// from, capabilities to declare. It is a failure, and passes as it is.
+    Negotiation,
+    /// It asks the user to open an address, and is no failure at all.
+    Elicitation,
+}
+
+impl Flow {
+    pub(crate) fn of(number: Option<i64>) -> Self {
+        match number {
+            Some(-32022 | -32021) => Self::Negotiation,
+            Some(-32042) => Self::Elicitation,
+            _ => Self::Failure,
+        }
+    }
+}
+
+/// `{"jsonrpc":"2.0","id":…,"result":…}` and a line end.
+pub(crate) fn result(id: &str, result: &[u8]) -> Vec<u8> {
+    let mut line = Vec::with_capacity(result.len() + id.len() + 40);
+    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    line.extend_from_slice(id.as_bytes());
+    line.extend_from_slice(br#","result":"#);
+    line.extend_from_slice(result);
+    line.extend_from_slice(b"}\n");
+    line
+}
+
+/// A JSON-RPC error and a line end. The id of a request that could not be read is `null`, as
+/// JSON-RPC wants it.
+pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -> Vec<u8> {
+    let mut line = Vec::with_capacity(data.len() + message.len() + 80);
+    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    line.extend_from_slice(id.unwrap_or("null").as_bytes());
+    let head = format!(r#","error":{{"code":{number},"message":{},"data":"#, Value::from(message));
+    line.extend_from_slice(head.as_bytes());
+    line.extend_from_slice(data);
+    line.extend_from_slice(b"}}\n");
+    line
+}
+
+/// Takes a request back.
+pub(crate) fn cancelled(id: &str, reason: &str) -> Vec<u8> {
+    let reason = Value::from(reason);
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"{CANCELLED}","params":{{"requestId":{id},"reason":{reason}}}}}{}"#,
+        '\n'
+    )
+    .into_bytes()
+}
+
+/// Tells the client that the tools are others now.
+pub(crate) fn tools_changed() -> Vec<u8> {
+    let line = json!({ "jsonrpc": "2.0", "method": TOOLS_CHANGED });
+    format!("{line}\n").into_bytes()
+}
+
+/// Asks for a page of the tool list.
+pub(crate) fn list_tools(id: &str, cursor: Option<&str>, meta: Option<&Value>) -> Vec<u8> {
+    let mut params = serde_json::Map::new();
+    if let Some(cursor) = cursor {
+        params.insert("cursor".to_owned(), cursor.into());
+    }
+    if let Some(meta) = meta {
+        params.insert("_meta".to_owned(), meta.clone());
+    }
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    let line = json!({ "jsonrpc": "2.0", "id": id, "method": TOOLS_LIST, "params": params });
+    format!("{line}\n").into_bytes()
+}
+
+/// The members of params that can be read on their own.
+pub(crate) fn member<'a, T: Deserialize<'a>>(params: &'a RawValue, name: &str) -> Option<T> {
+    let members: std::collections::HashMap<std::borrow::Cow<'a, str>, &'a RawValue> =
+        serde_json::from_str(params.get()).ok()?;
+    serde_json::from_str(members.get(name)?.get()).ok()
+}
+
+/// The number that an id means, for servers that send it back in another form.
+pub(crate) fn number(id: &str) -> Option<f64> {
+    let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
+    bare.parse::<f64>().ok().filter(|n| n.is_finite())
+}
+
+/// The id in a line that is no message: seen before the line broke off, or at the very end of
+/// what is there.
+///
+/// ```
+/// use faultwire_gateway::salvage_id;
+///
+/// assert_eq!(salvage_id(br#"{"jsonrpc":"2.0","id":7,"result":{"conte"#).as_deref(), Some("7"));
+/// assert_eq!(salvage_id(br#"xxxx"}]},"jsonrpc":"2.0","id":"a"}"#).as_deref(), Some("\"a\""));
+/// assert_eq!(salvage_id(b"listening on port 80"), None);
+/// ```
+#[must_use]
+pub fn salvage_id(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_matches(['\0', '\u{feff}', ' ', '\t', '\r', '\n']);
+    let seen = peek(text.as_bytes()).id.map(str::to_owned);
+    seen.or_else(|| last_id(text)).filter(|id| id != "null" && id.len() <= 256)
+}
+
+/// `"id": …}` where the line ends.
+fn last_id(text: &str) -> Option<String> {
+    let inside = text.strip_suffix('}')?.trim_end();
+    let at = inside.rfind("\"id\"")?;
+    let id = inside[at + 4..].trim_start().strip_prefix(':')?.trim();
+    let scalar: Value = serde_json::from_str(id).ok()?;
+    (scalar.is_string() || scalar.is_number()).then(|| id.to_owned())
+}
+
+/// Whether the JSON is nested deeper than `limit`.
+pub(crate) fn deeper_than(json: &[u8], limit: usize) -> bool {
+    // Fewer openings than that cannot be so deep, and counting them is quick.
+    if memchr::memchr2_iter(b'{', b'[', json).nth(limit).is_none() {
+        return false;
+    }
+    let (mut depth, mut text, mut escaped) = (0usize, false, false);
+    for byte in json {
+        match (text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => text = !text,
+            (true, _) => {}
+            (false, b'{' | b'[') => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            (false, b'}' | b']') => depth = depth.saturating_sub(1),
+            (false, _) => {}
+        }
+    }
+    false
+}
