@@ -305,8 +305,10 @@ impl Public<'_> {
         report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         let moment = self.stamp.at(report.timestamp.as_deref());
         report.trace = report.trace.take().map(|trace| self.name(&trace));
-        let trace = report.trace.as_deref();
-        report.incident = Some(report.incident.unwrap_or_else(|| moment.incident(trace)));
+        let given = report.incident.take().map(|incident| self.name(&incident));
+        let given = given.filter(|incident| !incident.is_empty());
+        report.incident =
+            Some(given.unwrap_or_else(|| moment.incident(report.trace.as_deref())));
         for name in names(&mut report) {
             *name = name.take().map(|n| self.name(&n));
         }
@@ -314,9 +316,6 @@ impl Public<'_> {
             *word = word.take().map(|w| self.words(&w, LONGEST_WORD));
         }
         report.tool = report.tool.filter(|tool| !tool.is_empty());
-        if report.incident.as_deref() == Some("") {
-            report.incident = Some(moment.incident(None));
-        }
         report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
             Reset::Text(t) => Reset::Text(self.words(&t, LONGEST_WORD)),
             epoch @ Reset::Epoch(_) => epoch,
@@ -357,14 +356,11 @@ impl Public<'_> {
 }
 
 /// Names and ids: they are told as they are, a workspace's path, too, but never a credential.
-fn names(report: &mut Report) -> [&mut Option<String>; 9] {
+fn names(report: &mut Report) -> [&mut Option<String>; 6] {
     let session = &mut report.session;
     [
         &mut report.tool,
         &mut report.method,
-        &mut report.incident,
-        &mut report.timestamp,
-        &mut report.trace,
         &mut session.id,
         &mut session.client,
         &mut session.workspace_root,

@@ -6,6 +6,7 @@
 //! nothing is found, so redacting twice changes nothing. Rules are data:
 //! `rules/redaction.toml`, and `[[redact]]` tables of a contract or of a file of their own.
 
+mod clean;
 pub(crate) mod rule;
 mod strip;
 mod view;
@@ -17,6 +18,7 @@ use std::sync::{Arc, LazyLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::{Map, Value};
 
+use clean::Clean;
 pub use rule::{RedactRule, RuleKind};
 pub use strip::strip;
 
@@ -141,7 +143,15 @@ impl Redactor {
     }
 
     fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
-        self.rounds(strip(prefix(text, LONGEST_TEXT)), wanted)
+        let clean = self.finder().clean(wanted);
+        if clean.knows(text) {
+            return Cow::Borrowed(text);
+        }
+        let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), wanted);
+        if redacted == text {
+            clean.remember(text);
+        }
+        redacted
     }
 
     fn rounds<'t>(&self, mut text: Cow<'t, str>, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
@@ -186,6 +196,8 @@ struct Finder {
     keywords: AhoCorasick,
     /// For each keyword, the rule it belongs to.
     owners: Vec<usize>,
+    /// Texts without anything sensitive, and texts without credentials.
+    clean: [Clean; 2],
 }
 
 /// A finding: from, to, and what to write instead.
@@ -201,7 +213,12 @@ impl Finder {
         builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
         let built = builder.build(words);
         let keywords = built.unwrap_or_else(|_| unreachable!("keywords are short and few"));
-        Self { rules, keywords, owners }
+        Self { rules, keywords, owners, clean: Default::default() }
+    }
+
+    /// The texts in which nothing of the wanted kinds is.
+    fn clean(&self, wanted: fn(RuleKind) -> bool) -> &Clean {
+        &self.clean[usize::from(!wanted(RuleKind::Path))]
     }
 
     fn find<'f>(&'f self, text: &str, wanted: impl Fn(RuleKind) -> bool) -> Vec<Finding<'f>> {

@@ -1,7 +1,8 @@
 //! The door: fault → audit → envelope → client. No failure is answered in another way.
 
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log, Ticket};
@@ -19,14 +20,38 @@ use crate::tools::ToolFacts;
 use crate::{edge, wire};
 
 /// Answers that wait for their record before the server is listened to again.
-pub(crate) const QUEUE: usize = 1024;
+pub(crate) const QUEUE: usize = 256;
 
 /// What all failures of a session go through.
 pub(crate) struct Door {
     settings: Settings,
     log: Log,
-    queue: SyncSender<Errand>,
+    queue: SyncSender<Vec<Errand>>,
     session: Mutex<Session>,
+    /// What is handed over together, while somebody says that more is coming.
+    gathered: Mutex<Gathered>,
+}
+
+/// Records and answers that leave in one go.
+#[derive(Default)]
+struct Gathered {
+    entries: Vec<(Entry, Option<Answer>)>,
+    /// How many have said that more is coming.
+    bursts: usize,
+}
+
+/// So many are handed over even if more is coming: what is on its way to disk costs no time.
+const MOST_GATHERED: usize = 32;
+
+/// While it lives, failures are gathered.
+pub(crate) struct Burst<'a>(&'a Door);
+
+impl Drop for Burst<'_> {
+    fn drop(&mut self) {
+        let mut gathered = self.0.gathered();
+        gathered.bursts -= 1;
+        self.0.hand_over(&mut gathered);
+    }
 }
 
 /// A failure on its way to the door.
@@ -58,7 +83,7 @@ pub(crate) enum Said {
 /// What the door's own thread does.
 pub(crate) enum Errand {
     /// Wait for the record, then answer.
-    Settle(Ticket, Option<Answer>),
+    Settle(Ticket, Option<Box<Answer>>),
     Stop,
 }
 
@@ -125,12 +150,12 @@ impl From<Report> for Failing {
 }
 
 impl Door {
-    pub(crate) fn new(settings: Settings, log: Log, queue: SyncSender<Errand>) -> Self {
+    pub(crate) fn new(settings: Settings, log: Log, queue: SyncSender<Vec<Errand>>) -> Self {
         let session = Mutex::new(Session {
             id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
             ..settings.session.clone()
         });
-        Self { settings, log, queue, session }
+        Self { settings, log, queue, session, gathered: Mutex::default() }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -186,8 +211,7 @@ impl Door {
             _ => rendered(id.as_deref(), &fault, &envelope, form),
         };
         let answer = Answer { line, fault, id, form };
-        let entry = Entry::fault(&answer.fault, &facts);
-        self.hand_over(Errand::Settle(self.log.submit(entry), Some(answer)));
+        self.gather(Entry::fault(&answer.fault, &facts), Some(answer));
     }
 
     /// Records a try that is not the last.
@@ -211,49 +235,64 @@ impl Door {
         };
         let form = Form::Error(number);
         let line = rendered(id, &fault, &envelope, form);
-        let ticket = self.log.submit(Entry::fault(&fault, &facts));
-        let answer = Answer { line, fault, id: id.map(Into::into), form };
-        self.hand_over(Errand::Settle(ticket, Some(answer)));
+        let entry = Entry::fault(&fault, &facts);
+        self.gather(entry, Some(Answer { line, fault, id: id.map(Into::into), form }));
     }
 
     /// Records something that is no failure of a call.
     pub(crate) fn event(&self, name: &str, facts: &Value) {
         let entry = Entry::event(name, None, facts, self.settings.contract.redactor());
-        self.hand_over(Errand::Settle(self.log.submit(entry), None));
+        self.gather(entry, None);
+    }
+
+    /// Says that several failures may come at once.
+    pub(crate) fn burst(&self) -> Burst<'_> {
+        self.gathered().bursts += 1;
+        Burst(self)
     }
 
     /// Ends the door's own thread once everything before is settled.
     pub(crate) fn close(&self) {
-        self.hand_over(Errand::Stop);
+        let mut gathered = self.gathered();
+        self.hand_over(&mut gathered);
+        // It ends by itself when it panicked.
+        let _ = self.queue.send(vec![Errand::Stop]);
     }
 
     /// The door's own thread: each answer leaves when its record is on disk. Those that are ready
     /// together leave together.
-    pub(crate) fn settle(&self, errands: &Receiver<Errand>, client: &dyn Outlet) {
+    pub(crate) fn settle(&self, errands: &Receiver<Vec<Errand>>, client: &dyn Outlet) {
         let mut ready = Vec::new();
-        let mut next = errands.recv().ok();
-        while let Some(Errand::Settle(ticket, answer)) = next {
-            let receipt = ticket.wait();
-            if let Some(answer) = answer {
-                ready.extend_from_slice(&match receipt {
-                    Ok(_) => answer.line,
-                    Err(why) => self.unrecorded(answer, &why),
-                });
-            }
-            next = match errands.try_recv() {
-                Ok(Errand::Settle(ticket, answer)) if ticket.is_settled() => {
-                    Some(Errand::Settle(ticket, answer))
-                }
-                other => {
-                    client.send(&ready);
-                    ready.clear();
-                    match other {
-                        Ok(errand) => Some(errand),
-                        Err(TryRecvError::Empty) => errands.recv().ok(),
-                        Err(TryRecvError::Disconnected) => None,
+        let mut waiting = VecDeque::new();
+        loop {
+            match waiting.pop_front() {
+                Some(Errand::Settle(ticket, answer)) => {
+                    if !ready.is_empty() && !ticket.is_settled() {
+                        client.send(&ready);
+                        ready.clear();
+                    }
+                    let receipt = ticket.wait();
+                    if let Some(answer) = answer {
+                        ready.extend_from_slice(&match receipt {
+                            Ok(_) => answer.line,
+                            Err(why) => self.unrecorded(*answer, &why),
+                        });
                     }
                 }
-            };
+                Some(Errand::Stop) => break,
+                None => {
+                    if let Ok(more) = errands.try_recv() {
+                        waiting.extend(more);
+                        continue;
+                    }
+                    client.send(&ready);
+                    ready.clear();
+                    match errands.recv() {
+                        Ok(more) => waiting.extend(more),
+                        Err(_) => break,
+                    }
+                }
+            }
         }
         client.send(&ready);
     }
@@ -267,13 +306,31 @@ impl Door {
     }
 
     fn record(&self, fault: &Fault, facts: &audit::Call) {
-        let entry = Entry::fault(fault, facts);
-        self.hand_over(Errand::Settle(self.log.submit(entry), None));
+        self.gather(Entry::fault(fault, facts), None);
     }
 
-    fn hand_over(&self, errand: Errand) {
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gather(&self, entry: Entry, answer: Option<Answer>) {
+        let mut gathered = self.gathered();
+        gathered.entries.push((entry, answer));
+        if gathered.bursts == 0 || gathered.entries.len() >= MOST_GATHERED {
+            self.hand_over(&mut gathered);
+        }
+    }
+
+    fn hand_over(&self, gathered: &mut Gathered) {
+        if gathered.entries.is_empty() {
+            return;
+        }
+        let (entries, answers): (Vec<_>, Vec<_>) = gathered.entries.drain(..).unzip();
+        let tickets = self.log.submit_all(entries);
+        let errands =
+            tickets.into_iter().zip(answers).map(|(t, a)| Errand::Settle(t, a.map(Box::new)));
         // The door's thread ends only when nothing is open any more.
-        let _ = self.queue.send(errand);
+        let _ = self.queue.send(errands.collect());
     }
 
     /// Adds what is known of session and call.

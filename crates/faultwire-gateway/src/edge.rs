@@ -1,5 +1,7 @@
 //! The edge: clock and randomness. Nothing else in this crate touches them.
 
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::Stamp;
@@ -18,7 +20,13 @@ pub(crate) fn stamp(show_stack: bool) -> Stamp {
     Stamp { now_ms, random: random(), show_stack }
 }
 
-/// A uniform random number. A machine without randomness gets no jitter, which does no harm.
+/// A uniform random number for ids and jitter, not for secrets: the system is asked once for a
+/// beginning, and SplitMix64 goes on from there.
 pub(crate) fn random() -> u64 {
-    getrandom::u64().unwrap_or_default()
+    static STATE: LazyLock<AtomicU64> =
+        LazyLock::new(|| AtomicU64::new(getrandom::u64().unwrap_or_default()));
+    let mut z = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

@@ -175,9 +175,7 @@ impl Evidence {
             text,
         };
         // The TypeScript SDK puts the number of a protocol error into the text.
-        if let Some(found) = PREFIX.captures(&evidence.text) {
-            evidence.rpc = found["rpc"].parse().ok();
-        }
+        evidence.rpc = prefixed_number(&evidence.text);
         evidence.codes.extend(leading_code(&evidence.text));
         evidence
     }
@@ -238,17 +236,9 @@ fn status_of(part: &Value) -> Option<i64> {
     found.filter(|status| (400..=599).contains(status))
 }
 
-static PREFIX: LazyLock<Regex> = LazyLock::new(|| fixed(r"^\s*MCP error (?<rpc>-\d{5}):"));
-
-static LEADING_CODE: LazyLock<Regex> = LazyLock::new(|| {
-    fixed(
-        r"^\s*(?:Error: )?(?:\[(?<boxed>[A-Za-z][\w.-]{2,63})\]|(?<code>[A-Za-z][\w.-]{2,63})(?::\s|\s*$))",
-    )
-});
-
 static DELAY: LazyLock<Regex> = LazyLock::new(|| {
     fixed(
-        r"(?i)\b(?:retry|try again|wait|resets?)\w*(?:(?:[ -](?:in|after|for|at)[:\s]+(?:about )?|:\s*)(?<bare>\d{1,6}(?:\.\d+)?)|[:\s]+(?:about )?(?<n>\d{1,6}(?:\.\d+)?))\s*(?<unit>ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b",
+        r"(?i-u)\b(?:retry|try again|wait|resets?)[a-z0-9_]*(?:(?:[ -](?:in|after|for|at)[:\s]+(?:about )?|:\s*)|[:\s]+(?:about )?)\d{1,6}(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b",
     )
 });
 
@@ -260,22 +250,46 @@ fn fixed(pattern: &str) -> Regex {
     }
 }
 
-/// `CODE: what happened`, as many servers write it.
+/// `MCP error -32602: what happened`.
+fn prefixed_number(text: &str) -> Option<i64> {
+    let (number, _) = text.trim_start().strip_prefix("MCP error -")?.split_once(':')?;
+    let digits = number.len() == 5 && number.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| number.parse::<i64>().ok()).flatten().map(|n| -n)
+}
+
+/// `CODE: what happened`, as many servers write it, or `[CODE]`.
 fn leading_code(text: &str) -> Option<String> {
-    let found = LEADING_CODE.captures(text)?;
-    let code = found.name("code").or_else(|| found.name("boxed"))?;
-    Some(code.as_str().to_owned())
+    let text = text.trim_start();
+    let text = text.strip_prefix("Error: ").unwrap_or(text);
+    let (text, boxed) = text.strip_prefix('[').map_or((text, false), |inner| (inner, true));
+    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+    let end = text.bytes().position(|b| !part(b)).unwrap_or(text.len());
+    let (code, rest) = text.split_at(end);
+    let shaped = (3..=64).contains(&code.len()) && code.as_bytes()[0].is_ascii_alphabetic();
+    let ended = if boxed {
+        rest.starts_with(']')
+    } else {
+        let told = rest.strip_prefix(':').is_some_and(|r| r.starts_with(char::is_whitespace));
+        told || rest.trim_start().is_empty()
+    };
+    (shaped && ended).then(|| code.to_owned())
 }
 
 fn named_delay(text: &str) -> Option<Duration> {
     let words = &text[..text.floor_char_boundary(LOOKED_AT)];
-    let found = DELAY.captures(words)?;
+    // Captures are slow; what was found is taken apart by hand.
+    let found = DELAY.find(words)?.as_str().to_ascii_lowercase();
+    let (before, rest) = found.split_at(found.find(|c: char| c.is_ascii_digit())?);
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (number, unit) = (rest[..end].trim_end_matches('.'), rest[end..].trim());
     // Without a unit the number counts only where a word says that it is a time.
-    let timed =
-        found.name("bare").or_else(|| found.name("n").filter(|_| found.name("unit").is_some()))?;
-    let number: f64 = timed.as_str().parse().ok()?;
-    let seconds = match found.name("unit").map_or("s", |u| u.as_str()).to_ascii_lowercase().as_str()
-    {
+    let before = before.trim_end().trim_end_matches("about").trim_end();
+    let timed = ["in", "after", "for", "at"].iter().any(|w| before.trim_end_matches(':').ends_with(w));
+    if unit.is_empty() && !timed && !before.ends_with(':') {
+        return None;
+    }
+    let number: f64 = number.parse().ok()?;
+    let seconds = match unit {
         unit if unit.starts_with("ms") || unit.starts_with("mil") => number / 1000.0,
         unit if unit.starts_with('m') => number * 60.0,
         _ => number,

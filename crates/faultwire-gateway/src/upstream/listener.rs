@@ -64,6 +64,7 @@ impl<'a> Listener<'a> {
 
     /// Everything that is whole.
     fn take_apart(&mut self) {
+        let _together = self.link.door.burst();
         let mut run: Range<usize> = 0..0;
         while let Some(frame) = self.frames.next_frame() {
             let verdict = match &frame {

@@ -90,6 +90,12 @@ impl Log {
         Ticket::new(Arc::clone(&self.0.shared), entry)
     }
 
+    /// Records entries in the background, in their order, with as few syncs as can be.
+    #[must_use = "only the tickets tell whether the records are on disk"]
+    pub fn submit_all(&self, entries: Vec<Entry>) -> Vec<Ticket> {
+        Ticket::all(&self.0.shared, entries)
+    }
+
     /// The one way from a fault to its answer: it is recorded, and only then given back to be
     /// sent. If it cannot be recorded, the answer is the contract's code for that (K10).
     #[must_use]

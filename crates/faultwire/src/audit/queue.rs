@@ -209,6 +209,20 @@ impl Shared {
         admission
     }
 
+    /// The same for several entries, of which the thread hears once.
+    pub fn enqueue_all(self: &Arc<Self>, entries: Vec<Entry>) -> Vec<Admission> {
+        let mut queue = self.queue();
+        let admissions: Vec<_> =
+            entries.into_iter().map(|entry| self.admit(&mut queue, entry)).collect();
+        let any = admissions.iter().any(|a| matches!(a, Admission::Queued(_)));
+        if any && queue.writes == Writes::Nobody {
+            queue.writes = Writes::Caller;
+            drop(queue);
+            self.hand_over();
+        }
+        admissions
+    }
+
     /// Waits for everything in the queue, signs, and lets go of the files and the lock. A waker
     /// may drop the last handle while a batch is written: then the writing thread closes the log
     /// when it is done.
