@@ -19,6 +19,11 @@ use clap::Parser;
 use args::{Args, Command, ContractCommand};
 use problem::Problem;
 
+/// What one thread makes another one gives back all the time here, which the system's allocator
+/// is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How a command ended that did not fail.
 pub(crate) enum Done {
     /// Nothing to complain about.

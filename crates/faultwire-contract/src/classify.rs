@@ -135,7 +135,7 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         let rule = "envelope".to_owned();
         return Failure { rule, report, envelope: Some(profile), upstream_code, rpc };
     }
-    let seen = rule::shared().iter().find(|r| r.when.matches(&evidence));
+    let seen = rule::shared(&evidence);
     let (condition, aspect) = match seen.map(|rule| rule.then) {
         Some(Then::Condition(condition, aspect)) => (condition, aspect),
         _ => (evidence.shape.condition(), None),

@@ -216,13 +216,16 @@ impl Fault {
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
         out.extend_from_slice(json_string(CONTRACT_META).as_bytes());
         out.push(b':');
-        let named = serde_json::json!({ "name": contract.name, "version": contract.version });
-        out.extend_from_slice(named.to_string().as_bytes());
-        out.extend_from_slice(b"}}");
+        for (before, word) in [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)] {
+            out.extend_from_slice(before.as_bytes());
+            out.extend_from_slice(json_string(word).as_bytes());
+        }
+        out.extend_from_slice(b"}}}");
         out
     }
 }
 
 fn json_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    // A text is always JSON.
+    serde_json::to_string(text).unwrap_or_default()
 }

@@ -37,11 +37,21 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn of(line: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            arguments: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            _meta: Option<&'a RawValue>,
+        }
         let line = peek(line);
-        let Some(params) = line.params else { return Self::default() };
+        let params = line.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params: Params<'_> =
+            params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+        let read = |raw: &RawValue| serde_json::from_str(raw.get()).ok();
         Self {
-            arguments: wire::member(params, "arguments"),
-            meta: wire::member(params, "_meta").unwrap_or_default(),
+            arguments: params.arguments.and_then(read),
+            meta: params._meta.and_then(read).unwrap_or_default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -46,6 +47,14 @@ impl Evidence {
     pub(crate) fn words(&self) -> Cow<'_, str> {
         let head = &self.text[..self.text.floor_char_boundary(LOOKED_AT)];
         if self.aside.is_empty() { head.into() } else { format!("{head}\n{}", self.aside).into() }
+    }
+}
+
+/// What rules look at.
+impl Hash for Evidence {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.shape, &self.codes, self.rpc, self.status).hash(state);
+        self.words().hash(state);
     }
 }
 

@@ -33,12 +33,9 @@ pub(crate) struct Group(Arc<Mutex<Option<Pid>>>);
 /// Starts the server. Its stderr is ours.
 pub(crate) fn start(command: &[OsString]) -> io::Result<Started> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .process_group(0)
-        .spawn()?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    let mut child = with_usual_pages(|| command.spawn())?;
     let missing = || io::Error::other("the server was started without a pipe");
     let stdin = child.stdin.take().ok_or_else(missing)?;
     let stdout = child.stdout.take().ok_or_else(missing)?;
@@ -50,6 +47,26 @@ pub(crate) fn start(command: &[OsString]) -> io::Result<Started> {
         process: Process { child, group: group.clone() },
         group,
     })
+}
+
+/// Our allocator has the kernel use small pages, which the server is not to inherit.
+#[cfg(target_os = "linux")]
+fn with_usual_pages<T>(spawn: impl FnOnce() -> T) -> T {
+    use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
+    let small = transparent_huge_pages_are_disabled().unwrap_or(false);
+    if small {
+        let _ = disable_transparent_huge_pages(false);
+    }
+    let spawned = spawn();
+    if small {
+        let _ = disable_transparent_huge_pages(true);
+    }
+    spawned
+}
+
+#[cfg(not(target_os = "linux"))]
+fn with_usual_pages<T>(spawn: impl FnOnce() -> T) -> T {
+    spawn()
 }
 
 impl Process {
