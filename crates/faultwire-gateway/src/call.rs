@@ -1,10 +1,11 @@
 //! An open call. It ends once: as a success, or through the door. Dropped without either, it is
 //! a fault of our own, so that silence cannot happen.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use faultwire_contract::{Answers, Condition, Outcome};
+use faultwire_contract::{Answers, Condition, Line, Outcome};
 
 use crate::door::{Door, Failing};
 use crate::request::Story;
@@ -13,12 +14,12 @@ use crate::wire;
 /// A request of the client that has no answer yet.
 #[must_use = "a call that is dropped is answered with a fault of our own"]
 pub(crate) struct Call {
-    /// The id, as it was written.
-    pub id: Box<str>,
-    /// The request, as it came.
-    pub line: Box<[u8]>,
+    /// The request, as it came, with a line end.
+    line: Box<str>,
+    /// Where in it the id stands.
+    id: Range<u32>,
+    tool: Tool,
     pub method: Method,
-    pub tool: Option<Box<str>>,
     pub since: Instant,
     /// How long it may take from the last progress on.
     pub span: Option<Duration>,
@@ -51,6 +52,15 @@ pub(crate) enum Stage {
     Again(Instant),
 }
 
+/// The tool's name.
+enum Tool {
+    None,
+    /// It stands there in the request.
+    In(Range<u32>),
+    /// It was written with escapes.
+    Named(Box<str>),
+}
+
 impl Method {
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -73,18 +83,26 @@ impl Method {
 impl Call {
     pub(crate) fn new(
         door: &Arc<Door>,
+        line: &Line<'_>,
         id: &str,
-        line: &[u8],
         method: Method,
         tool: Option<&str>,
         now: Instant,
     ) -> Self {
         let (span, hard) = door.deadline_of(&method, tool);
+        let mut text = String::with_capacity(line.text.len() + 1);
+        text.push_str(line.text);
+        text.push('\n');
         Self {
-            id: id.into(),
-            line: line.into(),
+            id: within(line.text, id).unwrap_or(0..0),
+            tool: match tool {
+                None => Tool::None,
+                Some(tool) => {
+                    within(line.text, tool).map_or_else(|| Tool::Named(tool.into()), Tool::In)
+                }
+            },
+            line: text.into_boxed_str(),
             method,
-            tool: tool.map(Into::into),
             since: now,
             span,
             deadline: span.map(|span| now + span.min(hard)),
@@ -95,6 +113,28 @@ impl Call {
         }
     }
 
+    /// The id, as it was written.
+    pub(crate) fn id(&self) -> &str {
+        self.part(&self.id)
+    }
+
+    pub(crate) fn tool(&self) -> Option<&str> {
+        match &self.tool {
+            Tool::None => None,
+            Tool::In(place) => Some(self.part(place)),
+            Tool::Named(name) => Some(name),
+        }
+    }
+
+    /// The request, as it came, with a line end.
+    pub(crate) fn line(&self) -> &[u8] {
+        self.line.as_bytes()
+    }
+
+    fn part(&self, place: &Range<u32>) -> &str {
+        &self.line[place.start as usize..place.end as usize]
+    }
+
     /// It went well, or its answer is on its way already.
     pub(crate) fn end(mut self) {
         self.door = None;
@@ -103,7 +143,7 @@ impl Call {
     /// It failed. The door records that, and answers.
     pub(crate) fn fail(mut self, failing: Failing) {
         if let Some(door) = self.door.take() {
-            door.fail(&self, failing);
+            door.fail(self, failing);
         }
     }
 
@@ -123,15 +163,32 @@ impl Call {
     }
 
     pub(crate) fn story(&self) -> Story {
-        Story::of(&self.line)
+        Story::of(self.line())
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(door) = self.door.take() {
-            let lost = Failing::observed(&door.settings().contract, Condition::Internal);
-            door.fail(self, lost.saying("The call was lost inside the gateway"));
+            let lost = Failing::observed(&door.settings().contract, Condition::Internal)
+                .saying("The call was lost inside the gateway");
+            let call = Self {
+                line: std::mem::take(&mut self.line),
+                id: std::mem::take(&mut self.id),
+                tool: std::mem::replace(&mut self.tool, Tool::None),
+                method: std::mem::replace(&mut self.method, Method::Initialize),
+                door: None,
+                ..*self
+            };
+            door.fail(call, lost);
         }
     }
+}
+
+/// Where a part of a text stands in it; none if it is no part of it.
+fn within(text: &str, part: &str) -> Option<Range<u32>> {
+    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start + part.len();
+    let place = u32::try_from(start).ok()?..u32::try_from(end).ok()?;
+    (text.get(start..end) == Some(part)).then_some(place)
 }

@@ -1,14 +1,17 @@
 //! The door: fault → audit → envelope → client. No failure is answered in another way.
+//!
+//! Whoever sees a call fail hands it over and goes on. One thread makes the faults and gives
+//! them to the log; another waits until they are on disk, and answers. While some are on their
+//! way to disk, the next are made.
 
-use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log, Ticket};
 use faultwire_contract::{
-    Aspect, Condition, Contract, Failure, Fault, Meta, Outcome, Report, ResultOptions,
-    Session, Surface,
+    Aspect, Condition, Contract, Failure, Fault, Meta, Outcome, Report, ResultOptions, Session,
+    Surface,
 };
 use serde_json::Value;
 
@@ -19,31 +22,27 @@ use crate::settings::Settings;
 use crate::tools::ToolFacts;
 use crate::{edge, wire};
 
-/// Answers that wait for their record before the server is listened to again.
+/// How many bundles may wait before whoever brings the next one waits, too.
 pub(crate) const QUEUE: usize = 256;
-
+/// A bundle is handed over at this size even if more is coming.
+const MOST_GATHERED: usize = 16;
 /// What all failures of a session go through.
 pub(crate) struct Door {
     settings: Settings,
     log: Log,
     queue: SyncSender<Vec<Errand>>,
     session: Mutex<Session>,
-    /// What is handed over together, while somebody says that more is coming.
     gathered: Mutex<Gathered>,
 }
 
-/// Records and answers that leave in one go.
+/// Errands that are handed over together, while somebody says that more is coming.
 #[derive(Default)]
 struct Gathered {
-    entries: Vec<(Entry, Option<Answer>)>,
-    /// How many have said that more is coming.
+    errands: Vec<Errand>,
     bursts: usize,
 }
 
-/// So many are handed over even if more is coming: what is on its way to disk costs no time.
-const MOST_GATHERED: usize = 32;
-
-/// While it lives, failures are gathered.
+/// While it lives, errands are gathered.
 pub(crate) struct Burst<'a>(&'a Door);
 
 impl Drop for Burst<'_> {
@@ -82,10 +81,17 @@ pub(crate) enum Said {
 
 /// What the door's own thread does.
 pub(crate) enum Errand {
-    /// Wait for the record, then answer.
-    Settle(Ticket, Option<Box<Answer>>),
+    /// Record and answer a call that failed.
+    Fail(Box<(Call, Failing)>),
+    /// Record something, and say nothing.
+    Record(Entry),
+    /// Record and answer something that is no call.
+    Refuse(Entry, Box<Answer>),
     Stop,
 }
+
+/// Records on their way to disk, and what is answered then.
+pub(crate) type Waiting = Vec<(Ticket, Option<Answer>)>;
 
 /// An answer that may be sent once it is recorded.
 pub(crate) struct Answer {
@@ -149,6 +155,7 @@ impl From<Report> for Failing {
     }
 }
 
+/// What others do at the door.
 impl Door {
     pub(crate) fn new(settings: Settings, log: Log, queue: SyncSender<Vec<Errand>>) -> Self {
         let session = Mutex::new(Session {
@@ -164,7 +171,7 @@ impl Door {
 
     /// The client has said who it is.
     pub(crate) fn greet(&self, client: Option<String>) {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).client = client;
+        self.session().client = client;
     }
 
     /// How long an answer may take, and how long with progress.
@@ -174,49 +181,34 @@ impl Door {
         tool: Option<&str>,
     ) -> (Option<Duration>, Duration) {
         let deadlines = &self.settings.deadlines;
-        let own = tool.and_then(|tool| deadlines.tools.get(tool).copied());
+        let own = || tool.and_then(|tool| deadlines.tools.get(tool).copied());
+        let starts = |name: &str| name == wire::DISCOVER;
         let span = match method {
+            Method::ToolsCall if deadlines.tools.is_empty() => Some(deadlines.default),
+            Method::ToolsCall => Some(own().unwrap_or(deadlines.default)),
             Method::Initialize => Some(deadlines.start.max(deadlines.default)),
-            Method::Other(name) if **name == *wire::DISCOVER => {
-                Some(deadlines.start.max(deadlines.default))
-            }
+            Method::Other(name) if starts(name) => Some(deadlines.start.max(deadlines.default)),
             Method::Other(name) if deadlines.unbounded.iter().any(|m| **m == **name) => None,
-            _ => Some(own.unwrap_or(deadlines.default)),
+            Method::Other(_) | Method::ToolsList { .. } => Some(deadlines.default),
         };
         (span, deadlines.hard.max(span.unwrap_or_default()))
     }
 
-    /// Makes the fault of a failing call, as it stands now.
-    pub(crate) fn fault(&self, call: &Call, report: Report, story: &Story) -> Fault {
-        let elapsed = edge::now().saturating_duration_since(call.since);
-        let mut report = self.dressed(report, u64::try_from(elapsed.as_millis()).ok(), story);
-        report.tool = report.tool.or_else(|| call.tool.as_deref().map(str::to_owned));
-        report.method.get_or_insert_with(|| call.method.name().to_owned());
-        self.accepted(report)
+    /// Has a failed call recorded, and answered after that.
+    pub(crate) fn fail(&self, call: Call, failing: Failing) {
+        self.gather(Errand::Fail(Box::new((call, failing))));
     }
 
-    /// Records a failed call, and answers it after that.
-    pub(crate) fn fail(&self, call: &Call, failing: Failing) {
-        let story = call.story();
-        let Failing { report, upstream_code, rpc, tool, said } = failing;
-        let fault = self.fault(call, report, &story);
-        let form = self.form(call, &fault, rpc, tool, &story);
-        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
-        let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
-        let id = Some(call.id.clone());
-        let line = match said {
-            Said::Nothing => return self.record(&fault, &audit::Call { envelope: None, ..facts }),
-            Said::Protocol(line) => line,
-            Said::Envelope(line) if holds(&line, &envelope) => line,
-            _ => rendered(id.as_deref(), &fault, &envelope, form),
-        };
-        let answer = Answer { line, fault, id, form };
-        self.gather(Entry::fault(&answer.fault, &facts), Some(answer));
-    }
-
-    /// Records a try that is not the last.
+    /// Has a try recorded that is not the last.
     pub(crate) fn record_try(&self, call: &Call, fault: &Fault, code: Option<Value>) {
-        self.record(fault, &self.facts(call, fault, code, &call.story(), None));
+        let facts = self.facts(call, fault, code, &call.story(), None);
+        self.gather(Errand::Record(Entry::fault(fault, &facts)));
+    }
+
+    /// Has something recorded that is no failure of a call.
+    pub(crate) fn event(&self, name: &str, facts: &Value) {
+        let redactor = self.settings.contract.redactor();
+        self.gather(Errand::Record(Entry::event(name, None, facts, redactor)));
     }
 
     /// Answers something of the client's that is no call: there is nothing to send on.
@@ -236,13 +228,17 @@ impl Door {
         let form = Form::Error(number);
         let line = rendered(id, &fault, &envelope, form);
         let entry = Entry::fault(&fault, &facts);
-        self.gather(entry, Some(Answer { line, fault, id: id.map(Into::into), form }));
+        let answer = Answer { line, fault, id: id.map(Into::into), form };
+        self.gather(Errand::Refuse(entry, Box::new(answer)));
     }
 
-    /// Records something that is no failure of a call.
-    pub(crate) fn event(&self, name: &str, facts: &Value) {
-        let entry = Entry::event(name, None, facts, self.settings.contract.redactor());
-        self.gather(entry, None);
+    /// Makes the fault of a failing call, as it stands now.
+    pub(crate) fn fault(&self, call: &Call, report: Report, story: &Story) -> Fault {
+        let elapsed = edge::now().saturating_duration_since(call.since);
+        let mut report = self.dressed(report, u64::try_from(elapsed.as_millis()).ok(), story);
+        report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
+        report.method.get_or_insert_with(|| call.method.name().to_owned());
+        self.accepted(report)
     }
 
     /// Says that several failures may come at once.
@@ -254,47 +250,107 @@ impl Door {
     /// Ends the door's own thread once everything before is settled.
     pub(crate) fn close(&self) {
         let mut gathered = self.gathered();
+        gathered.errands.push(Errand::Stop);
         self.hand_over(&mut gathered);
-        // It ends by itself when it panicked.
-        let _ = self.queue.send(vec![Errand::Stop]);
     }
 
-    /// The door's own thread: each answer leaves when its record is on disk. Those that are ready
-    /// together leave together.
-    pub(crate) fn settle(&self, errands: &Receiver<Vec<Errand>>, client: &dyn Outlet) {
+    fn gather(&self, errand: Errand) {
+        let mut gathered = self.gathered();
+        gathered.errands.push(errand);
+        if gathered.bursts == 0 || gathered.errands.len() >= MOST_GATHERED {
+            self.hand_over(&mut gathered);
+        }
+    }
+
+    fn hand_over(&self, gathered: &mut Gathered) {
+        if !gathered.errands.is_empty() {
+            // The door's thread ends only when nothing is open any more.
+            let _ = self.queue.send(std::mem::take(&mut gathered.errands));
+        }
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the door's own thread does.
+impl Door {
+    /// Makes faults and gives them to the log, until it is told to stop.
+    pub(crate) fn serve(&self, errands: &Receiver<Vec<Errand>>, waiting: &SyncSender<Waiting>) {
+        let mut open = true;
+        while open {
+            let Ok(bundle) = errands.recv() else { return };
+            open = !bundle.iter().any(|errand| matches!(errand, Errand::Stop));
+            let prepared = bundle.into_iter().filter_map(|errand| self.prepared(errand));
+            let (entries, answers): (Vec<_>, Vec<_>) = prepared.unzip();
+            let tickets = self.log.submit_all(entries);
+            // Who waits goes on for as long as something may come.
+            let _ = waiting.send(tickets.into_iter().zip(answers).collect());
+        }
+    }
+
+    /// Sends each answer when its record is on disk. Those that are ready together leave
+    /// together.
+    pub(crate) fn answer(&self, waiting: &Receiver<Waiting>, client: &dyn Outlet) {
         let mut ready = Vec::new();
-        let mut waiting = VecDeque::new();
-        loop {
-            match waiting.pop_front() {
-                Some(Errand::Settle(ticket, answer)) => {
-                    if !ready.is_empty() && !ticket.is_settled() {
-                        client.send(&ready);
-                        ready.clear();
-                    }
-                    let receipt = ticket.wait();
-                    if let Some(answer) = answer {
-                        ready.extend_from_slice(&match receipt {
-                            Ok(_) => answer.line,
-                            Err(why) => self.unrecorded(*answer, &why),
-                        });
-                    }
-                }
-                Some(Errand::Stop) => break,
-                None => {
-                    if let Ok(more) = errands.try_recv() {
-                        waiting.extend(more);
-                        continue;
-                    }
+        while let Ok(bundle) = waiting.recv() {
+            for (ticket, answer) in bundle {
+                if !ready.is_empty() && !ticket.is_settled() {
                     client.send(&ready);
                     ready.clear();
-                    match errands.recv() {
-                        Ok(more) => waiting.extend(more),
-                        Err(_) => break,
-                    }
+                }
+                let receipt = ticket.wait();
+                let Some(answer) = answer else { continue };
+                match receipt {
+                    Ok(_) => ready.extend_from_slice(&answer.line),
+                    Err(why) => ready.extend_from_slice(&self.unrecorded(answer, &why)),
                 }
             }
+            if !ready.is_empty() {
+                client.send(&ready);
+                ready.clear();
+            }
         }
-        client.send(&ready);
+    }
+
+    /// The record of an errand, and what is answered once it is on disk.
+    fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Answer>)> {
+        match errand {
+            Errand::Fail(failed) => {
+                let (call, failing) = *failed;
+                Some(self.failed(&call, failing))
+            }
+            Errand::Record(entry) => Some((entry, None)),
+            Errand::Refuse(entry, answer) => Some((entry, Some(*answer))),
+            Errand::Stop => None,
+        }
+    }
+
+    fn failed(&self, call: &Call, failing: Failing) -> (Entry, Option<Answer>) {
+        let story = call.story();
+        let Failing { report, upstream_code, rpc, tool, said } = failing;
+        let fault = self.fault(call, report, &story);
+        let form = self.form(call, &fault, rpc, tool, &story);
+        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
+        let line = match said {
+            Said::Nothing => {
+                let facts = audit::Call { envelope: None, ..facts };
+                return (Entry::fault(&fault, &facts), None);
+            }
+            Said::Protocol(line) => line,
+            Said::Envelope(line) if holds(&line, &envelope) => line,
+            Said::Envelope(_) | Said::Whatever => {
+                rendered(Some(call.id()), &fault, &envelope, form)
+            }
+        };
+        let entry = Entry::fault(&fault, &facts);
+        (entry, Some(Answer { line, fault, id: Some(call.id().into()), form }))
     }
 
     /// What the client gets for a failure that could not be written down (K10).
@@ -305,48 +361,23 @@ impl Door {
         rendered(answer.id.as_deref(), &fault, &envelope, answer.form)
     }
 
-    fn record(&self, fault: &Fault, facts: &audit::Call) {
-        self.gather(Entry::fault(fault, facts), None);
-    }
-
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn gather(&self, entry: Entry, answer: Option<Answer>) {
-        let mut gathered = self.gathered();
-        gathered.entries.push((entry, answer));
-        if gathered.bursts == 0 || gathered.entries.len() >= MOST_GATHERED {
-            self.hand_over(&mut gathered);
+    /// Adds what is known of session and call. An envelope that a server made itself may know
+    /// better.
+    fn dressed(&self, mut report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
+        let said = std::mem::replace(&mut report.session, self.session().clone());
+        let session = &mut report.session;
+        let better = [
+            (&mut session.id, said.id),
+            (&mut session.role, said.role),
+            (&mut session.workspace_root, said.workspace_root),
+            (&mut session.phase, said.phase),
+            (&mut session.plan_hash, said.plan_hash),
+        ];
+        for (known, said) in better {
+            *known = said.or(known.take());
         }
-    }
-
-    fn hand_over(&self, gathered: &mut Gathered) {
-        if gathered.entries.is_empty() {
-            return;
-        }
-        let (entries, answers): (Vec<_>, Vec<_>) = gathered.entries.drain(..).unzip();
-        let tickets = self.log.submit_all(entries);
-        let errands =
-            tickets.into_iter().zip(answers).map(|(t, a)| Errand::Settle(t, a.map(Box::new)));
-        // The door's thread ends only when nothing is open any more.
-        let _ = self.queue.send(errands.collect());
-    }
-
-    /// Adds what is known of session and call.
-    fn dressed(&self, report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let meta = Meta { elapsed_ms, ..self.settings.meta.clone() };
-        // An envelope that a server made itself may know better.
-        let said = report.session.clone();
-        let mut report = Report { session, ..report };
-        report.session.phase = said.phase.or(report.session.phase);
-        report.session.plan_hash = said.plan_hash.or(report.session.plan_hash);
-        report.session.role = said.role.or(report.session.role);
-        report.session.workspace_root = said.workspace_root.or(report.session.workspace_root);
-        report.session.id = said.id.or(report.session.id);
         if report.meta.is_empty() {
-            report.meta = meta;
+            report.meta = Meta { elapsed_ms, ..self.settings.meta.clone() };
         }
         story.tell(&mut report);
         report
@@ -354,20 +385,14 @@ impl Door {
 
     fn accepted(&self, report: Report) -> Fault {
         let (contract, stamp) = (&self.settings.contract, edge::stamp(self.settings.show_stack));
-        let plain = Report {
-            condition: report.condition,
-            tool: report.tool.clone(),
-            method: report.method.clone(),
-            origin: report.origin,
-            outcome: report.outcome,
-            session: report.session.clone(),
-            meta: report.meta.clone(),
+        let plain = || Report {
+            origin: Some(Condition::Internal.origin()),
+            outcome: Some(Condition::Internal.outcome()),
             ..Report::new(&contract.fallback().id)
         };
-        match Fault::new(contract, report, &stamp).or_else(|_| Fault::new(contract, plain, &stamp)) {
-            Ok(fault) => fault,
-            Err(e) => unreachable!("the contract's own fallback is refused: {e}"),
-        }
+        Fault::new(contract, report, &stamp)
+            .or_else(|_| Fault::new(contract, plain(), &stamp))
+            .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
     }
 
     fn form(
@@ -396,7 +421,7 @@ impl Door {
     ) -> audit::Call {
         let public = fault.public();
         audit::Call {
-            request: serde_json::from_str(&call.id).ok(),
+            request: serde_json::from_str(call.id()).ok(),
             client: public.session.client.clone(),
             arguments: story.arguments.as_ref().map(|a| self.log.fingerprint(a)),
             upstream_code,

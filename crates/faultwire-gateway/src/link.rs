@@ -33,6 +33,9 @@ pub(crate) struct Link {
     pub inlet: Inlet,
     pub events: Sender<Event>,
     pub client: Arc<dyn Outlet>,
+    /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
+    /// taken alone, or after the state's.
+    tools: Mutex<Tools>,
     state: Mutex<State>,
 }
 
@@ -43,7 +46,6 @@ pub(crate) struct State {
     /// Requests of the server that the client has not answered.
     pub asked: HashSet<Box<str>>,
     pub handshake: Handshake,
-    pub tools: Tools,
     pub listing: Option<Listing>,
     pub budget: Budget,
     /// When whoever watches the deadlines looks next.
@@ -111,7 +113,6 @@ impl Link {
             calls: Calls::default(),
             asked: HashSet::new(),
             handshake: Handshake::default(),
-            tools: Tools::default(),
             listing: None,
             budget: Budget::new(settings.retry),
             planned: None,
@@ -122,7 +123,8 @@ impl Link {
             lists: 0,
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
-        Self { door, inlet, events, client, state: Mutex::new(state) }
+        let tools = Mutex::default();
+        Self { door, inlet, events, client, tools, state: Mutex::new(state) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -137,6 +139,10 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn tools(&self) -> MutexGuard<'_, Tools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells whoever watches the deadlines, if this one comes before all that it knows.
     pub(crate) fn watch(&self, state: &mut State, due: Option<Instant>) {
         let Some(due) = due else { return };
@@ -148,8 +154,8 @@ impl Link {
 
     /// A call failed. It is sent again if that is allowed, else it is answered.
     pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
+        failing.tool = self.tools().facts(call.tool());
         let mut state = self.state();
-        failing.tool = state.tools.facts(call.tool.as_deref());
         let retry = self.settings().retry;
         let over = matches!(state.phase, Phase::Closing | Phase::Down { until: None, .. });
         if retry.times > 0 && !over {
@@ -176,22 +182,20 @@ impl Link {
         let listing = state.listing.is_some();
         if state.phase == Phase::Up {
             let waits = |call: &Call| match call.stage {
-                Stage::Held => call.tool.is_none() || !listing,
+                Stage::Held => call.tool().is_none() || !listing,
                 Stage::Again(at) => at <= now,
                 Stage::Sent { .. } => false,
             };
             for mut call in state.calls.take_all(waits) {
-                let misfit = if call.attempt == 1 { self.misfit(&state, &call) } else { None };
-                match misfit {
-                    Some(failing) => refused.push((call, failing)),
-                    None => {
-                        call.stage = Stage::Sent { at: pipe.position() };
-                        let line = call.line.clone();
-                        state.employed = true;
-                        state.calls.insert(call);
-                        self.inlet.send(&mut pipe, &line);
-                    }
+                let misfit = if call.attempt == 1 { self.misfit(&call) } else { None };
+                if let Some(failing) = misfit {
+                    refused.push((call, failing));
+                    continue;
                 }
+                call.stage = Stage::Sent { at: pipe.position() };
+                self.inlet.send(&mut pipe, call.line());
+                state.employed = true;
+                state.calls.insert(call);
             }
         }
         drop(state);
@@ -218,7 +222,7 @@ impl Link {
     }
 
     /// The next page of our own question.
-    pub(crate) fn next_page(&self, state: &mut State, cursor: &str) -> Option<Vec<u8>> {
+    pub(crate) fn next_page(state: &mut State, cursor: &str) -> Option<Vec<u8>> {
         state.lists += 1;
         let listing = state.listing.as_mut()?;
         listing.id = format!("\"faultwire-tools-{}\"", state.lists);
@@ -227,12 +231,12 @@ impl Link {
     }
 
     /// What is wrong with a call's arguments, if they are to be refused for it.
-    pub(crate) fn misfit(&self, state: &State, call: &Call) -> Option<Failing> {
-        let name = call.tool.as_deref()?;
-        let tool = state.tools.get(name)?;
+    pub(crate) fn misfit(&self, call: &Call) -> Option<Failing> {
+        let name = call.tool()?;
+        let tool = self.tools().get(name).cloned()?;
         let story = call.story();
         let arguments = story.arguments.as_ref().map(ToString::to_string);
-        self.refusal(name, tool, arguments.as_deref())
+        self.refusal(name, &tool, arguments.as_deref())
     }
 
     /// The same for arguments that are still text.
@@ -276,11 +280,11 @@ impl Link {
     }
 
     /// Whether a tool's schema has to be asked for before the call can be sent.
-    pub(crate) fn wants_list(&self, state: &State, tool: &str) -> bool {
+    pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
         self.settings().arguments != Arguments::Off
-            && match state.tools.known {
+            && match tools.known {
                 Known::No => true,
-                Known::Partly => state.tools.get(tool).is_none(),
+                Known::Partly => tools.get(tool).is_none(),
                 Known::Yes | Known::Never => false,
             }
     }

@@ -193,7 +193,7 @@ impl Supervisor {
         if state.listing.as_ref().is_some_and(|listing| listing.deadline <= now) {
             tracing::warn!("the server does not tell its tools; arguments are not checked");
             state.listing = None;
-            state.tools.known = Known::Never;
+            self.link.tools().known = Known::Never;
         }
         // A user may take long to answer what the server asked; the call waits for that.
         let waits_for_client = !state.asked.is_empty();
@@ -204,7 +204,7 @@ impl Supervisor {
                 if waits_for_client && !hard {
                     call.progress(now);
                 } else {
-                    over.push(call.id.clone());
+                    over.push(call.id().to_owned());
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Supervisor {
         let outcome = call.outcome(self.link.written());
         let sent = matches!(call.stage, Stage::Sent { .. });
         if sent && call.method != Method::Initialize {
-            self.link.tell_server(&wire::cancelled(&call.id, "timeout"));
+            self.link.tell_server(&wire::cancelled(call.id(), "timeout"));
         }
         let failing = Failing::observed(self.link.contract(), Condition::Timeout);
         call.fail(failing.saying(message).outcome(outcome));
@@ -368,7 +368,7 @@ impl Supervisor {
             }
             None => {
                 state.phase = Phase::Up;
-                state.tools.forget();
+                self.link.tools().forget();
             }
         }
     }

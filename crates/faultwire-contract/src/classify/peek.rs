@@ -16,6 +16,8 @@ use serde_json::value::RawValue;
 /// assert_eq!(line.sort(), faultwire_contract::Sort::Request);
 /// ```
 pub struct Line<'a> {
+    /// The line without blanks around it; empty if it is no UTF-8.
+    pub text: &'a str,
     /// The id, as the bytes in which it was written.
     pub id: Option<&'a str>,
     /// The method of a request or notification.
@@ -64,12 +66,12 @@ impl Line<'_> {
     /// The number of a JSON-RPC error.
     #[must_use]
     pub fn error_number(&self) -> Option<i64> {
-        let Message::Error(raw) = self.message else { return None };
         #[derive(serde::Deserialize)]
         struct Number<'a> {
             #[serde(borrow)]
             code: &'a RawValue,
         }
+        let Message::Error(raw) = self.message else { return None };
         let error: Number<'_> = serde_json::from_str(raw.get()).ok()?;
         error.code.get().parse().ok()
     }
@@ -111,24 +113,24 @@ impl<'a> Peek<'a> {
 #[must_use]
 pub fn peek(bytes: &[u8]) -> Line<'_> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Line::malformed("no UTF-8");
+        return Line::malformed("", "no UTF-8");
     };
     let text = text.trim_ascii();
     match text.as_bytes().first() {
         Some(b'{') => {}
         Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
-            return Line::malformed("JSON that is no object");
+            return Line::malformed(text, "JSON that is no object");
         }
-        Some(_) => return Line::malformed("no JSON"),
-        None => return Line::malformed("an empty line"),
+        Some(_) => return Line::malformed(text, "no JSON"),
+        None => return Line::malformed(text, "an empty line"),
     }
     let mut top = Top::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
     match read.and_then(|()| deserializer.end()) {
-        Ok(()) => top.line(),
-        Err(e) if e.is_eof() => top.broken("JSON that is cut off"),
-        Err(_) => top.broken("no JSON"),
+        Ok(()) => top.line(text),
+        Err(e) if e.is_eof() => top.broken(text, "JSON that is cut off"),
+        Err(_) => top.broken(text, "no JSON"),
     }
 }
 
@@ -142,27 +144,27 @@ struct Top<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn malformed(why: &'static str) -> Self {
-        Self { id: None, method: None, params: None, message: Message::Malformed(why) }
+    fn malformed(text: &'a str, why: &'static str) -> Self {
+        Self { text, id: None, method: None, params: None, message: Message::Malformed(why) }
     }
 }
 
 impl<'a> Top<'a> {
-    fn line(self) -> Line<'a> {
+    fn line(self, text: &'a str) -> Line<'a> {
         let (id, params) = (self.id.map(RawValue::get), self.params);
         let method = self.method.map(|raw| serde_json::from_str::<MethodName<'_>>(raw.get()));
         match method {
             Some(Ok(MethodName(method))) => {
-                Line { id, method: Some(method), params, message: Message::Other }
+                Line { text, id, method: Some(method), params, message: Message::Other }
             }
-            Some(Err(_)) => self.broken("a method that is no text"),
-            None => Line { id, method: None, params, message: self.message() },
+            Some(Err(_)) => self.broken(text, "a method that is no text"),
+            None => Line { text, id, method: None, params, message: self.message() },
         }
     }
 
-    fn broken(self, why: &'static str) -> Line<'a> {
+    fn broken(self, text: &'a str, why: &'static str) -> Line<'a> {
         let id = self.id.map(RawValue::get);
-        Line { id, method: None, params: None, message: Message::Malformed(why) }
+        Line { text, id, method: None, params: None, message: Message::Malformed(why) }
     }
 
     fn message(self) -> Message<'a> {

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::door::{Door, QUEUE};
+use crate::edge;
 use crate::frame::{Frame, Frames};
 use crate::link::{Link, Verdict};
 use crate::outlet::{Outlet, Stream};
@@ -22,6 +23,10 @@ use crate::pipeline::Place;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Supervisor};
 use crate::wire::salvage_id;
+
+/// So many lines are passed on together, even if more are there: the other side can begin with
+/// them meanwhile.
+pub(crate) const LINES_TOGETHER: usize = 16;
 
 /// The client's side.
 pub struct Streams {
@@ -68,9 +73,14 @@ pub fn wrap(
             command: command.first().cloned().unwrap_or_default(),
             error,
         })?;
-    let settling = spawn("door", {
+    let (waiting, answers) = sync_channel(QUEUE);
+    spawn("door", {
         let door = Arc::clone(&door);
-        move || door.settle(&errands, &*client)
+        move || door.serve(&errands, &waiting)
+    })?;
+    let answering = spawn("answers", {
+        let door = Arc::clone(&door);
+        move || door.answer(&answers, &*client)
     })?;
     spawn("inlet", {
         let link = Arc::clone(&link);
@@ -88,7 +98,7 @@ pub fn wrap(
     link.inlet.end();
     door.close();
     // A panic there has been told by its thread already.
-    let _ = settling.join();
+    let _ = answering.join();
     Ok(())
 }
 
@@ -127,7 +137,7 @@ fn listen(link: &Link, mut input: File) {
         let mut last = frames.rest().to_vec();
         last.push(b'\n');
         let mut pipe = link.inlet.lock();
-        let place = Place { at: pipe.position(), room: pipe.room() };
+        let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
         match link.from_client(&last, place) {
             Verdict::Pass => link.inlet.send(&mut pipe, &last),
             Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
@@ -138,14 +148,18 @@ fn listen(link: &Link, mut input: File) {
 
 /// Everything that is whole goes to the server in as few writes as can be.
 fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
+    let _together = link.door.burst();
+    let now = edge::now();
     let mut pipe = link.inlet.lock();
     let mut run: Range<usize> = 0..0;
+    let mut passed = 0usize;
     while let Some(frame) = frames.next_frame() {
         let verdict = match &frame {
             Frame::Line(line) => {
                 let place = Place {
                     at: pipe.position() + run.len() as u64,
                     room: pipe.room().saturating_sub(run.len()),
+                    now,
                 };
                 link.from_client(frames.bytes(line), place)
             }
@@ -165,7 +179,14 @@ fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
             }
         };
         match (verdict, frame) {
-            (Verdict::Pass, Frame::Line(line)) if line.start == run.end => run.end = line.end,
+            (Verdict::Pass, Frame::Line(line)) if line.start == run.end => {
+                run.end = line.end;
+                passed += 1;
+                if passed % LINES_TOGETHER == 0 {
+                    link.inlet.send(&mut pipe, frames.bytes(&run));
+                    run = line.end..line.end;
+                }
+            }
             (Verdict::Pass, Frame::Line(line)) => {
                 link.inlet.send(&mut pipe, frames.bytes(&run));
                 run = line;

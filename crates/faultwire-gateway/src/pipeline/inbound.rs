@@ -10,9 +10,8 @@ use serde_json::value::RawValue;
 use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::door::{Failing, Said};
-use crate::edge;
 use crate::link::{Link, Phase, State, Verdict};
-use crate::request::{Story, ToolCall};
+use crate::request::ToolCall;
 use crate::wire;
 
 /// Where a line would stand in the server's input.
@@ -22,6 +21,8 @@ pub(crate) struct Place {
     pub at: u64,
     /// How much more the server's input takes.
     pub room: usize,
+    /// When it came.
+    pub now: Instant,
 }
 
 impl Link {
@@ -53,7 +54,7 @@ impl Link {
     fn message_of_client(&self, bytes: &[u8], place: Place) -> Verdict {
         let line = peek(bytes);
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(id, &line, bytes, place),
+            (Sort::Request, Some(id)) => self.request(id, &line, place),
             (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
             (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id) => Verdict::Pass,
@@ -120,37 +121,46 @@ impl Link {
         if sent && up { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn request(&self, id: &str, line: &Line<'_>, bytes: &[u8], place: Place) -> Verdict {
-        if !id.starts_with('"') && wire::number(id).is_none() {
+    fn request(&self, id: &str, line: &Line<'_>, place: Place) -> Verdict {
+        if !id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
             self.door.refuse(None, wire::INVALID_REQUEST, failing);
             return Verdict::Drop;
         }
-        let now = edge::now();
         let name = line.method.as_deref().unwrap_or_default();
-        let tool_call = (name == wire::TOOLS_CALL).then(|| ToolCall::read(line.params));
-        let (method, tool) = match &tool_call {
-            Some(Some(call)) => (Method::ToolsCall, Some(&*call.name)),
-            Some(None) => (Method::ToolsCall, None),
-            None => (method(name, line.params), None),
-        };
-        let call = Call::new(&self.door, id, bytes, method, tool, now);
-        let arguments = tool_call.as_ref().and_then(|call| call.as_ref()?.arguments);
-        if matches!(tool_call, Some(None)) {
+        if name != wire::TOOLS_CALL {
+            let method = method(name, line.params);
+            return self.open(Call::new(&self.door, line, id, method, None, place.now), place);
+        }
+        let params = ToolCall::read(line.params);
+        let tool = params.as_ref().map(|params| &*params.name);
+        let call = Call::new(&self.door, line, id, Method::ToolsCall, tool, place.now);
+        let Some(params) = params else {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
+        };
+        let known = {
+            let tools = self.tools();
+            if self.wants_list(&tools, &params.name) { Err(()) } else { Ok(tools.get(&params.name).cloned()) }
+        };
+        match known {
+            Err(()) => self.open_after_list(call, place),
+            Ok(None) => self.open(call, place),
+            Ok(Some(tool)) => {
+                let arguments = params.arguments.map(RawValue::get);
+                match self.refusal(&params.name, &tool, arguments) {
+                    Some(failing) => {
+                        call.fail(Failing { tool: tool.facts, ..failing });
+                        Verdict::Drop
+                    }
+                    None => self.open(call, place),
+                }
+            }
         }
-        self.open(call, arguments.map(RawValue::get), place, now)
     }
 
     /// Opens a call, or says why not.
-    fn open(
-        &self,
-        mut call: Call,
-        arguments: Option<&str>,
-        place: Place,
-        now: Instant,
-    ) -> Verdict {
+    fn open(&self, mut call: Call, place: Place) -> Verdict {
         let mut state = self.state();
         state.budget.earn();
         if let Some(failing) = self.admission(&state, &call, place) {
@@ -158,45 +168,43 @@ impl Link {
             call.fail(failing);
             return Verdict::Drop;
         }
-        let mut ask = None;
-        if let Some(name) = call.tool.as_deref() {
-            if state.listing.is_none() && self.wants_list(&state, name) && state.phase == Phase::Up {
-                ask = Some(self.ask_for_tools(&mut state, Story::of(&call.line).era(), None));
-            }
-            if let Some(tool) = state.tools.get(name).filter(|_| state.listing.is_none()).cloned() {
-                drop(state);
-                if let Some(failing) = self.refusal(name, &tool, arguments) {
-                    call.fail(Failing { tool: tool.facts, ..failing });
-                    return Verdict::Drop;
-                }
-                state = self.state();
-            }
-        }
         if call.method == Method::Initialize {
-            let client = state.handshake.begin(&call.id, &call.line);
+            let client = state.handshake.begin(call.id(), call.line());
             self.door.greet(client);
         }
-        let waits_for_list = call.tool.is_some() && state.listing.is_some();
-        let deadline = call.deadline;
-        let goes = state.phase == Phase::Up && !waits_for_list;
+        let goes = state.phase == Phase::Up;
         if goes {
             call.stage = Stage::Sent { at: place.at };
             state.employed = true;
         }
+        let deadline = call.deadline;
         state.calls.insert(call);
-        self.watch(&mut state, deadline.filter(|d| *d > now).or(deadline));
-        match (goes, ask) {
-            (true, _) => Verdict::Pass,
-            (false, Some(ask)) => Verdict::Instead(ask),
-            (false, None) => Verdict::Drop,
+        self.watch(&mut state, deadline);
+        if goes { Verdict::Pass } else { Verdict::Drop }
+    }
+
+    /// Opens a call whose arguments cannot be checked before the server has told its tools.
+    fn open_after_list(&self, call: Call, place: Place) -> Verdict {
+        let mut state = self.state();
+        state.budget.earn();
+        if let Some(failing) = self.admission(&state, &call, place) {
+            drop(state);
+            call.fail(failing);
+            return Verdict::Drop;
         }
+        let asks = state.listing.is_none() && state.phase == Phase::Up;
+        let ask = asks.then(|| self.ask_for_tools(&mut state, call.story().era(), None));
+        let deadline = call.deadline;
+        state.calls.insert(call);
+        self.watch(&mut state, deadline);
+        ask.map_or(Verdict::Drop, Verdict::Instead)
     }
 
     /// Why a call cannot be opened at all.
     fn admission(&self, state: &State, call: &Call, place: Place) -> Option<Failing> {
         let limits = &self.settings().limits;
-        if state.calls.contains(&call.id) {
-            let message = format!("The request id {} is still in use", call.id);
+        if state.calls.contains(call.id()) {
+            let message = format!("The request id {} is still in use", call.id());
             return Some(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));
         }
         match &state.phase {
@@ -211,7 +219,7 @@ impl Link {
             let message = format!("{} calls are open already", limits.in_flight);
             return Some(Failing::observed(self.contract(), Condition::RateLimited).saying(message));
         }
-        (call.line.len() > place.room).then(|| {
+        (call.line().len() > place.room).then(|| {
             Failing::observed(self.contract(), Condition::UpstreamUnreachable)
                 .saying("The server does not read its input")
                 .outcome(Outcome::NotSent)

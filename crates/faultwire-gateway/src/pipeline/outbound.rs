@@ -111,7 +111,7 @@ impl Link {
             Method::Initialize => self.state().handshake.agreed = true,
             Method::ToolsList { first_page } => {
                 if let Some(page) = result_of(bytes).and_then(Page::read) {
-                    self.state().tools.learn(page, first_page);
+                    self.tools().learn(page, first_page);
                 }
             }
             Method::ToolsCall | Method::Other(_) => {}
@@ -144,18 +144,18 @@ impl Link {
 
     /// Adds what the tool list knows about a failure that is the caller's.
     fn advise(&self, call: &Call, failing: &mut Failing) {
-        let (Some(name), Some(condition)) = (call.tool.as_deref(), failing.report.condition) else {
+        let (Some(name), Some(condition)) = (call.tool(), failing.report.condition) else {
             return;
         };
-        let state = self.state();
+        let tools = self.tools();
         match condition {
             Condition::UnknownTool => {
-                let near = state.tools.nearest(name).map(str::to_owned);
+                let near = tools.nearest(name).map(str::to_owned);
                 failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
             }
             Condition::InvalidArguments => {
                 let arguments = call.story().arguments.map(|a| a.to_string());
-                let tool = state.tools.get(name);
+                let tool = tools.get(name);
                 let misfit = tool.and_then(|t| t.schema(name).misfit(arguments.as_deref()));
                 if let Some(misfit) = misfit {
                     failing.report.details.get_or_insert_with(|| misfit.details());
@@ -187,7 +187,7 @@ impl Link {
                     self.progress(&token);
                 }
             }
-            Some(wire::TOOLS_CHANGED) => self.state().tools.forget(),
+            Some(wire::TOOLS_CHANGED) => self.tools().forget(),
             Some(wire::CANCELLED) => {
                 let taken_back = param("requestId").map(|id| id.to_string());
                 taken_back.map(|id| self.state().asked.remove(&*id));
@@ -303,7 +303,7 @@ impl Link {
         state.phase = Phase::Up;
         state.answered = true;
         let closing = state.handshake.closing().map(<[u8]>::to_vec);
-        let before = state.tools.digest();
+        let before = self.tools().digest();
         let ask = before.is_some().then(|| self.ask_for_tools(&mut state, None, before));
         drop(state);
         for line in closing.iter().chain(&ask) {
@@ -321,15 +321,15 @@ impl Link {
         let (first, before) = (listing.is_first(), listing.before);
         let next = page.as_ref().and_then(|page| page.next.clone());
         match page {
-            Some(page) => state.tools.learn(page, first),
-            None => state.tools.known = Known::Never,
+            Some(page) => self.tools().learn(page, first),
+            None => self.tools().known = Known::Never,
         }
-        if let Some(more) = next.and_then(|cursor| self.next_page(&mut state, &cursor)) {
+        if let Some(more) = next.and_then(|cursor| Self::next_page(&mut state, &cursor)) {
             drop(state);
             return self.tell_server(&more);
         }
         state.listing = None;
-        let changed = before.is_some() && state.tools.digest() != before;
+        let changed = before.is_some() && self.tools().digest() != before;
         drop(state);
         if changed {
             self.door.event("tools_changed", &Value::Null);

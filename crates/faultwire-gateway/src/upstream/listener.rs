@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::edge;
 use crate::frame::{Frame, Frames};
+use crate::front::stdio::LINES_TOGETHER;
 use crate::join::{Fragment, Joined};
 use crate::link::{Link, Verdict};
 use crate::wire::salvage_id;
@@ -66,6 +67,7 @@ impl<'a> Listener<'a> {
     fn take_apart(&mut self) {
         let _together = self.link.door.burst();
         let mut run: Range<usize> = 0..0;
+        let mut passed = 0usize;
         while let Some(frame) = self.frames.next_frame() {
             let verdict = match &frame {
                 Frame::Line(place) => self.line(place.clone()),
@@ -81,7 +83,14 @@ impl<'a> Listener<'a> {
                 }
             };
             match (verdict, frame) {
-                (Verdict::Pass, Frame::Line(place)) if place.start == run.end => run.end = place.end,
+                (Verdict::Pass, Frame::Line(place)) if place.start == run.end => {
+                    run.end = place.end;
+                    passed += 1;
+                    if passed % LINES_TOGETHER == 0 {
+                        self.pass(&run);
+                        run = place.end..place.end;
+                    }
+                }
                 (Verdict::Pass, Frame::Line(place)) => {
                     self.pass(&run);
                     run = place;

@@ -90,7 +90,7 @@ impl Log {
         Ticket::new(Arc::clone(&self.0.shared), entry)
     }
 
-    /// Records entries in the background, in their order, with as few syncs as can be.
+    /// The same for several entries, in their order, with as few syncs as can be.
     #[must_use = "only the tickets tell whether the records are on disk"]
     pub fn submit_all(&self, entries: Vec<Entry>) -> Vec<Ticket> {
         Ticket::all(&self.0.shared, entries)
