@@ -113,7 +113,7 @@ impl Config {
 pub fn span(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse::<u32>().ok().map(|s| SignedDuration::from_secs(s.into()));
     let span = seconds.or_else(|| text.trim().parse::<SignedDuration>().ok());
-    let positive = span.filter(|span| span.is_positive());
+    let positive = span.filter(SignedDuration::is_positive);
     positive
         .and_then(|span| Duration::try_from(span).ok())
         .ok_or_else(|| format!("{text:?} is no time span; write 500ms, 90s, 2m or 1h"))

@@ -24,7 +24,7 @@ pub fn serve() -> ExitCode {
         let Ok(line) = line else { break };
         match serde_json::from_slice(&line) {
             Ok(Value::Array(messages)) => {
-                let replies: Vec<Value> = messages.iter().filter_map(|m| desk.plain(m)).collect();
+                let replies: Vec<Value> = messages.iter().filter_map(Desk::plain).collect();
                 desk.say(&Value::from(replies));
             }
             Ok(message) => match desk.take(message) {
@@ -65,7 +65,7 @@ impl Desk {
         }
         let Some(id) = message.get("id").cloned() else { return Next::GoOn };
         if message["method"] != "tools/call" {
-            self.say(&self.plain(&message).unwrap_or_default());
+            self.say(&Self::plain(&message).unwrap_or_default());
             return Next::GoOn;
         }
         let params = message["params"].clone();
@@ -74,22 +74,25 @@ impl Desk {
             self.say(&error(&id, -32602, &format!("Unknown tool: {name}")));
             return Next::GoOn;
         };
-        let call = Call { id, arguments: params["arguments"].clone(), meta: params["_meta"].clone() };
+        let call =
+            Call { id, arguments: params["arguments"].clone(), meta: params["_meta"].clone() };
         match tool.act {
             Act::Answer(answer) => {
-                self.say(&json!({ "jsonrpc": "2.0", "id": call.id, "result": answer(&call.arguments) }));
+                self.say(
+                    &json!({ "jsonrpc": "2.0", "id": call.id, "result": answer(&call.arguments) }),
+                );
                 Next::GoOn
             }
             Act::Refuse(refuse) => {
                 self.say(&json!({ "jsonrpc": "2.0", "id": call.id, "error": refuse() }));
                 Next::GoOn
             }
-            Act::Trick(trick) => trick(self, call),
+            Act::Trick(trick) => trick(self, &call),
         }
     }
 
     /// The reply to everything but a tool call.
-    fn plain(&self, message: &Value) -> Option<Value> {
+    fn plain(message: &Value) -> Option<Value> {
         let id = message.get("id")?;
         let asked = &message["params"]["protocolVersion"];
         let result = match message["method"].as_str().unwrap_or_default() {
@@ -146,6 +149,7 @@ impl Desk {
 }
 
 /// A tool call.
+#[derive(Clone)]
 pub(crate) struct Call {
     pub id: Value,
     pub arguments: Value,

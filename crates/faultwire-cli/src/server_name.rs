@@ -29,7 +29,9 @@ fn last_part(word: &str) -> String {
     let path = Path::new(word);
     let part = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // Only a script's ending is no part of its name.
-    let script = path.extension().is_some_and(|e| ["js", "mjs", "cjs", "py", "ts", "sh"].iter().any(|s| e == *s));
+    let script = path
+        .extension()
+        .is_some_and(|e| ["js", "mjs", "cjs", "py", "ts", "sh"].iter().any(|s| e == *s));
     if script { part } else { path.file_name().unwrap_or_default().to_string_lossy().into_owned() }
 }
 

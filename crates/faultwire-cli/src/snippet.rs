@@ -57,6 +57,6 @@ fn words(args: &WrapArgs) -> Result<Vec<String>, Problem> {
     Ok(words)
 }
 
-fn name_of<T: clap::ValueEnum>(value: T) -> String {
+fn name_of<T: clap::ValueEnum + Copy>(value: T) -> String {
     value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
 }

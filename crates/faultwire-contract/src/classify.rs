@@ -19,8 +19,8 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Origin;
 use crate::report::Report;
 use evidence::Evidence;
-use peek::{Message, Peek};
 pub use peek::{Line, Sort, peek};
+use peek::{Message, Peek};
 use rule::{Shape, Then};
 
 /// A reply that is a failure.

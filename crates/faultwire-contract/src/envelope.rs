@@ -216,7 +216,9 @@ impl Fault {
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
         out.extend_from_slice(json_string(CONTRACT_META).as_bytes());
         out.push(b':');
-        for (before, word) in [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)] {
+        for (before, word) in
+            [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)]
+        {
             out.extend_from_slice(before.as_bytes());
             out.extend_from_slice(json_string(word).as_bytes());
         }

@@ -307,8 +307,7 @@ impl Public<'_> {
         report.trace = report.trace.take().map(|trace| self.name(&trace));
         let given = report.incident.take().map(|incident| self.name(&incident));
         let given = given.filter(|incident| !incident.is_empty());
-        report.incident =
-            Some(given.unwrap_or_else(|| moment.incident(report.trace.as_deref())));
+        report.incident = Some(given.unwrap_or_else(|| moment.incident(report.trace.as_deref())));
         for name in names(&mut report) {
             *name = name.take().map(|n| self.name(&n));
         }

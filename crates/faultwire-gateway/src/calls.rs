@@ -101,7 +101,10 @@ impl Calls {
     /// once.
     pub(crate) fn unmatched(&mut self, id: &str) -> Unmatched {
         if let Some(at) = self.given_up.iter().position(|(known, _)| **known == *id) {
-            return self.given_up.remove(at).map_or(Unmatched::Unknown, |(_, w)| Unmatched::Late(w));
+            return self
+                .given_up
+                .remove(at)
+                .map_or(Unmatched::Unknown, |(_, w)| Unmatched::Late(w));
         }
         let hash = self.hasher.hash_one(id);
         if self.answered.contains(&hash) { Unmatched::Duplicate } else { Unmatched::Unknown }

@@ -72,11 +72,12 @@ impl Frames {
         if line.len() > self.limit.saturating_add(usize::from(line_end.is_some())) {
             return Some(self.begin_overlong(line_end.is_some()));
         }
-        line_end.map(|end| {
-            self.start = end;
-            line
-        })
-        .map(Frame::Line)
+        line_end
+            .map(|end| {
+                self.start = end;
+                line
+            })
+            .map(Frame::Line)
     }
 
     /// The bytes of a line.

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::nesting::Nesting;
+
 /// Parts come at once or not at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The beginning of a message whose end has not come.
 pub(crate) struct Fragment {
     bytes: Vec<u8>,
-    depth: usize,
-    text: bool,
-    escaped: bool,
+    nesting: Nesting,
     since: Instant,
 }
 
@@ -28,8 +28,7 @@ pub(crate) enum Joined {
 impl Fragment {
     /// Begins with a line that is cut off, if it can go on in the next one.
     pub(crate) fn begin(line: &[u8], now: Instant) -> Option<Self> {
-        let mut fragment =
-            Self { bytes: Vec::new(), depth: 0, text: false, escaped: false, since: now };
+        let mut fragment = Self { bytes: Vec::new(), nesting: Nesting::default(), since: now };
         (fragment.push(line, usize::MAX) == Joined::Open).then_some(fragment)
     }
 
@@ -39,19 +38,11 @@ impl Fragment {
             return Joined::Broken;
         }
         for byte in line {
-            match (self.text, byte) {
-                (true, _) if self.escaped => self.escaped = false,
-                (true, b'\\') => self.escaped = true,
-                (_, b'"') => self.text = !self.text,
-                (true, _) => {}
-                (false, b'{' | b'[') => self.depth += 1,
-                (false, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
-                (false, _) => {}
-            }
+            self.nesting.read(*byte);
         }
         self.bytes.extend_from_slice(line);
         // No text goes over a line end.
-        match (self.text, self.depth) {
+        match (self.nesting.in_text(), self.nesting.depth()) {
             (true, _) => Joined::Broken,
             (false, 0) => Joined::Whole,
             (false, _) => {

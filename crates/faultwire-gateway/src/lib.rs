@@ -25,6 +25,7 @@ mod guard;
 mod handshake;
 mod join;
 mod link;
+mod nesting;
 mod outlet;
 mod pipeline;
 mod request;

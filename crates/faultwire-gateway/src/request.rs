@@ -41,8 +41,8 @@ impl Story {
         struct Params<'a> {
             #[serde(borrow, default)]
             arguments: Option<&'a RawValue>,
-            #[serde(borrow, default)]
-            _meta: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
         }
         let line = peek(line);
         let params = line.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
@@ -51,7 +51,7 @@ impl Story {
         let read = |raw: &RawValue| serde_json::from_str(raw.get()).ok();
         Self {
             arguments: params.arguments.and_then(read),
-            meta: params._meta.and_then(read).unwrap_or_default(),
+            meta: params.meta.and_then(read).unwrap_or_default(),
         }
     }
 
@@ -63,7 +63,8 @@ impl Story {
     /// What `tools/list` must carry to be answered in the same era.
     pub(crate) fn era(&self) -> Option<Value> {
         let members = [wire::PROTOCOL_VERSION, wire::CLIENT_CAPABILITIES, wire::CLIENT_INFO];
-        let kept = members.iter().filter_map(|m| Some(((*m).to_owned(), self.meta.get(m)?.clone())));
+        let kept =
+            members.iter().filter_map(|m| Some(((*m).to_owned(), self.meta.get(m)?.clone())));
         self.is_modern().then(|| Value::Object(kept.collect()))
     }
 
@@ -78,9 +79,10 @@ impl Story {
             names.iter().find_map(|name| self.meta.get(*name)?.as_str()).map(str::to_owned)
         };
         let session = &mut report.session;
-        session.phase = text(&["dev.faultwire/phase", "phase_id", "phase"]).or(session.phase.take());
-        session.plan_hash =
-            text(&["dev.faultwire/plan_hash", "plan_hash", "planHash"]).or(session.plan_hash.take());
+        session.phase =
+            text(&["dev.faultwire/phase", "phase_id", "phase"]).or(session.phase.take());
+        session.plan_hash = text(&["dev.faultwire/plan_hash", "plan_hash", "planHash"])
+            .or(session.plan_hash.take());
         session.client = self.client().or(session.client.take());
         report.trace = text(&["traceparent"]).or(report.trace.take());
     }

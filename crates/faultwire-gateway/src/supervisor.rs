@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use faultwire_contract::Condition;
+use faultwire_contract::{Condition, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -273,6 +273,13 @@ impl Supervisor {
         state.phase = Phase::Down { until, why: why.clone() };
         (state.answered, state.employed, state.listing) = (false, false, None);
         let asked = std::mem::take(&mut state.asked);
+        // What the server never got is for the next one.
+        for call in state.calls.iter_mut() {
+            if call.outcome(written) == Outcome::NotSent && matches!(call.stage, Stage::Sent { .. })
+            {
+                call.stage = Stage::Held;
+            }
+        }
         let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
         let crashed = state.calls.take_all(sent);
         let stranded = state.calls.take_all(|_| until.is_none());
@@ -286,10 +293,8 @@ impl Supervisor {
             self.link.client.send(&wire::cancelled(&id, "the server ended"));
         }
         for call in crashed {
-            let outcome = call.outcome(written);
             let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
-                .saying(format!("The server {how} with the call open"))
-                .outcome(outcome);
+                .saying(format!("The server {how} with the call open"));
             self.link.fail(call, failing);
         }
         for call in stranded {
@@ -359,17 +364,14 @@ impl Supervisor {
         let mut pipe = self.link.inlet.lock();
         let mut state = self.link.state();
         let opening = state.handshake.opening().map(<[u8]>::to_vec);
-        match opening {
-            Some(opening) => {
-                let until = edge::now() + self.link.settings().deadlines.start;
-                state.phase = Phase::Opening { until };
-                drop(state);
-                self.link.inlet.send(&mut pipe, &opening);
-            }
-            None => {
-                state.phase = Phase::Up;
-                self.link.tools().forget();
-            }
+        if let Some(opening) = opening {
+            let until = edge::now() + self.link.settings().deadlines.start;
+            state.phase = Phase::Opening { until };
+            drop(state);
+            self.link.inlet.send(&mut pipe, &opening);
+        } else {
+            state.phase = Phase::Up;
+            self.link.tools().forget();
         }
     }
 
@@ -395,12 +397,10 @@ impl Supervisor {
 
     fn attend_ending(&mut self, now: Instant) {
         match self.ending {
-            Some(Ending::Drain(at)) => {
-                if at <= now || self.link.state().calls.is_empty() {
-                    self.abandon();
-                    self.link.inlet.close();
-                    self.ending = Some(Ending::Stop(Step::Terminate, now + GRACE));
-                }
+            Some(Ending::Drain(at)) if at <= now || self.link.state().calls.is_empty() => {
+                self.abandon();
+                self.link.inlet.close();
+                self.ending = Some(Ending::Stop(Step::Terminate, now + GRACE));
             }
             Some(Ending::Stop(step, at)) if at <= now && self.server.is_some() => {
                 self.ending = Some(match step {

@@ -28,7 +28,7 @@ pub(crate) enum Known {
 /// All tools.
 #[derive(Default)]
 pub(crate) struct Tools {
-    tools: HashMap<Box<str>, Arc<Tool>>,
+    by_name: HashMap<Box<str>, Arc<Tool>>,
     pub known: Known,
     digest: u64,
 }
@@ -122,7 +122,7 @@ impl Tool {
 
 impl Tools {
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.tools.get(name)
+        self.by_name.get(name)
     }
 
     /// What a failure of that tool needs to know.
@@ -132,15 +132,15 @@ impl Tools {
 
     /// The tool that may have been meant.
     pub(crate) fn nearest(&self, name: &str) -> Option<&str> {
-        if self.tools.contains_key(name) {
+        if self.by_name.contains_key(name) {
             return None;
         }
-        nearest(name, self.tools.keys().map(|known| &**known))
+        nearest(name, self.by_name.keys().map(|known| &**known))
     }
 
     /// Takes in a page. Tools that are as before keep their compiled schema.
     pub(crate) fn learn(&mut self, page: Page, first: bool) {
-        let before = if first { std::mem::take(&mut self.tools) } else { HashMap::new() };
+        let before = if first { std::mem::take(&mut self.by_name) } else { HashMap::new() };
         self.digest = if first { page.digest } else { self.digest.rotate_left(7) ^ page.digest };
         for (name, tool) in page.tools {
             let same = before.get(&name).filter(|old| {
@@ -149,7 +149,7 @@ impl Tools {
                     && old.facts.safety == tool.facts.safety
             });
             let tool = same.map_or_else(|| Arc::new(tool), Arc::clone);
-            self.tools.insert(name, tool);
+            self.by_name.insert(name, tool);
         }
         self.known = if page.next.is_some() { Known::Partly } else { Known::Yes };
     }

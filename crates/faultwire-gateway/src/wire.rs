@@ -138,29 +138,3 @@ fn last_id(text: &str) -> Option<String> {
     let scalar: Value = serde_json::from_str(id).ok()?;
     (scalar.is_string() || scalar.is_number()).then(|| id.to_owned())
 }
-
-/// Whether the JSON is nested deeper than `limit`.
-pub(crate) fn deeper_than(json: &[u8], limit: usize) -> bool {
-    // Fewer openings than that cannot be so deep, and counting them is quick.
-    if memchr::memchr2_iter(b'{', b'[', json).nth(limit).is_none() {
-        return false;
-    }
-    let (mut depth, mut text, mut escaped) = (0usize, false, false);
-    for byte in json {
-        match (text, byte) {
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (_, b'"') => text = !text,
-            (true, _) => {}
-            (false, b'{' | b'[') => {
-                depth += 1;
-                if depth > limit {
-                    return true;
-                }
-            }
-            (false, b'}' | b']') => depth = depth.saturating_sub(1),
-            (false, _) => {}
-        }
-    }
-    false
-}

@@ -23,7 +23,7 @@ pub(super) enum Act {
     /// Answers with a JSON-RPC error.
     Refuse(fn() -> Value),
     /// Does something that no SDK would.
-    Trick(fn(&Arc<Desk>, Call) -> Next),
+    Trick(fn(&Arc<Desk>, &Call) -> Next),
 }
 
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
@@ -37,7 +37,8 @@ pub(super) fn list() -> Vec<Value> {
 impl Tool {
     fn described(&self) -> Value {
         let named = |takes: &&str| {
-            let (name, of) = takes.trim_end_matches('!').split_once(':').unwrap_or((takes, "string"));
+            let (name, of) =
+                takes.trim_end_matches('!').split_once(':').unwrap_or((takes, "string"));
             (name.to_owned(), json!({ "type": of }))
         };
         let properties: serde_json::Map<String, Value> = self.takes.iter().map(named).collect();
@@ -78,12 +79,18 @@ const READ_ONLY: &[&str] = &["readOnlyHint"];
 const TOOLS: &[Tool] = &[
     // What works.
     tool("echo", "Says it back", Act::Answer(echo)).takes(&["text:string!"]).hints(READ_ONLY),
-    tool("add", "Adds two numbers", Act::Answer(add)).takes(&["a:number!", "b:number!"]).hints(READ_ONLY),
+    tool("add", "Adds two numbers", Act::Answer(add))
+        .takes(&["a:number!", "b:number!"])
+        .hints(READ_ONLY),
     tool("big", "Answers with so many KiB", Act::Answer(big)).takes(&["kib:integer!"]),
     tool("slow", "Answers after so many ms", Act::Trick(tricks::slow)).takes(&["ms:integer!"]),
     tool("steps", "Tells of its progress, every so many ms", Act::Trick(tricks::steps))
         .takes(&["count:integer!", "ms:integer!"]),
-    tool("ask", "Asks the client something, and answers with what it said", Act::Trick(tricks::ask)),
+    tool(
+        "ask",
+        "Asks the client something, and answers with what it said",
+        Act::Trick(tricks::ask),
+    ),
     // What says that it failed.
     tool("missing_file", "Fails as many tools do", Act::Answer(missing_file)),
     tool("leak", "Fails with a password and a stack trace in its text", Act::Answer(leak)),
@@ -91,9 +98,18 @@ const TOOLS: &[Tool] = &[
     tool("soft_failure", "Fails, and calls it a success", Act::Answer(soft_failure)),
     tool("is_error_as_text", "Writes isError as a text", Act::Answer(is_error_as_text)),
     tool("rpc_error", "Fails with a JSON-RPC error", Act::Refuse(rpc_error)),
-    tool("error_as_text", "Fails with an error that is a text", Act::Refuse(|| "out of cheese".into())),
-    tool("error_without_message", "Fails with an error without words", Act::Refuse(|| json!({ "code": -32000 }))),
-    tool("flaky", "Cannot reach its database the first two times", Act::Trick(tricks::flaky)).hints(READ_ONLY),
+    tool(
+        "error_as_text",
+        "Fails with an error that is a text",
+        Act::Refuse(|| "out of cheese".into()),
+    ),
+    tool(
+        "error_without_message",
+        "Fails with an error without words",
+        Act::Refuse(|| json!({ "code": -32000 })),
+    ),
+    tool("flaky", "Cannot reach its database the first two times", Act::Trick(tricks::flaky))
+        .hints(READ_ONLY),
     // What goes away.
     tool("crash", "Ends in the middle of the call", Act::Trick(|_, _| Next::Exit(101))),
     tool("exit_zero", "Ends as if all were well", Act::Trick(|_, _| Next::Exit(0))),
@@ -122,7 +138,11 @@ const TOOLS: &[Tool] = &[
     tool("twice", "Answers twice", Act::Trick(tricks::twice)),
     tool("both", "Answers with a result and an error", Act::Trick(tricks::both)),
     tool("neither", "Answers with neither", Act::Trick(tricks::neither)),
-    tool("result_as_text", "Answers with a result that is no object", Act::Trick(tricks::result_as_text)),
+    tool(
+        "result_as_text",
+        "Answers with a result that is no object",
+        Act::Trick(tricks::result_as_text),
+    ),
     tool("endless", "Answers with so many MiB and no line end before", Act::Trick(tricks::endless))
         .takes(&["mib:integer!"]),
     tool("deep", "Answers nested so deeply", Act::Trick(tricks::deep)).takes(&["levels:integer!"]),

@@ -21,21 +21,25 @@ fn number(call: &Call, name: &str) -> u64 {
     call.arguments[name].as_u64().unwrap_or_default()
 }
 
-pub(super) fn slow(desk: &Arc<Desk>, call: Call) -> Next {
-    let desk = Arc::clone(desk);
+pub(super) fn slow(desk: &Arc<Desk>, call: &Call) -> Next {
+    let (desk, call) = (Arc::clone(desk), call.clone());
+
     thread::spawn(move || {
-        thread::sleep(Duration::from_millis(number(&call, "ms")));
-        desk.say(&right(&call));
+        let call = &call;
+        thread::sleep(Duration::from_millis(number(call, "ms")));
+        desk.say(&right(call));
     });
     Next::GoOn
 }
 
-pub(super) fn steps(desk: &Arc<Desk>, call: Call) -> Next {
-    let desk = Arc::clone(desk);
+pub(super) fn steps(desk: &Arc<Desk>, call: &Call) -> Next {
+    let (desk, call) = (Arc::clone(desk), call.clone());
+
     thread::spawn(move || {
-        let count = number(&call, "count");
+        let call = &call;
+        let count = number(call, "count");
         for step in 1..=count {
-            thread::sleep(Duration::from_millis(number(&call, "ms")));
+            thread::sleep(Duration::from_millis(number(call, "ms")));
             let params = json!({
                 "progressToken": call.meta["progressToken"], "progress": step, "total": count,
             });
@@ -43,14 +47,16 @@ pub(super) fn steps(desk: &Arc<Desk>, call: Call) -> Next {
                 "jsonrpc": "2.0", "method": "notifications/progress", "params": params,
             }));
         }
-        desk.say(&right(&call));
+        desk.say(&right(call));
     });
     Next::GoOn
 }
 
-pub(super) fn ask(desk: &Arc<Desk>, call: Call) -> Next {
-    let desk = Arc::clone(desk);
+pub(super) fn ask(desk: &Arc<Desk>, call: &Call) -> Next {
+    let (desk, call) = (Arc::clone(desk), call.clone());
+
     thread::spawn(move || {
+        let call = &call;
         let id = format!("ask-{}", call.id);
         let params = json!({
             "message": "Go on?", "requestedSchema": { "type": "object", "properties": {} },
@@ -65,52 +71,52 @@ pub(super) fn ask(desk: &Arc<Desk>, call: Call) -> Next {
     Next::GoOn
 }
 
-pub(super) fn flaky(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn flaky(desk: &Arc<Desk>, call: &Call) -> Next {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     if CALLS.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
         desk.say(&error(&call.id, -32000, "connect ECONNREFUSED: the database is not reachable"));
     } else {
-        desk.say(&right(&call));
+        desk.say(&right(call));
     }
     Next::GoOn
 }
 
-pub(super) fn crash_after(desk: &Arc<Desk>, call: Call) -> Next {
-    desk.say(&right(&call));
+pub(super) fn crash_after(desk: &Arc<Desk>, call: &Call) -> Next {
+    desk.say(&right(call));
     Next::Exit(101)
 }
 
-pub(super) fn half(desk: &Arc<Desk>, call: Call) -> Next {
-    let line = right(&call).to_string();
+pub(super) fn half(desk: &Arc<Desk>, call: &Call) -> Next {
+    let line = right(call).to_string();
     desk.write(&line.as_bytes()[..line.len() / 2]);
     Next::Exit(0)
 }
 
-pub(super) fn last_words(desk: &Arc<Desk>, call: Call) -> Next {
-    desk.write(right(&call).to_string().as_bytes());
+pub(super) fn last_words(desk: &Arc<Desk>, call: &Call) -> Next {
+    desk.write(right(call).to_string().as_bytes());
     Next::Exit(0)
 }
 
 /// The process that stays behind holds on to stdout.
-pub(super) fn orphan(_: &Arc<Desk>, _: Call) -> Next {
+pub(super) fn orphan(_: &Arc<Desk>, _: &Call) -> Next {
     let started = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn();
     Next::Exit(if started.is_ok() { 101 } else { 102 })
 }
 
-pub(super) fn noise(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn noise(desk: &Arc<Desk>, call: &Call) -> Next {
     desk.write(b"DEBUG connected to database\n");
-    desk.say(&right(&call));
+    desk.say(&right(call));
     Next::GoOn
 }
 
-pub(super) fn malformed(desk: &Arc<Desk>, call: Call) -> Next {
-    let line = right(&call).to_string().replace("\"result\":", "\"result\"::");
+pub(super) fn malformed(desk: &Arc<Desk>, call: &Call) -> Next {
+    let line = right(call).to_string().replace("\"result\":", "\"result\"::");
     desk.write(format!("{line}\n").as_bytes());
     Next::GoOn
 }
 
-pub(super) fn truncated(desk: &Arc<Desk>, call: Call) -> Next {
-    let line = right(&call).to_string();
+pub(super) fn truncated(desk: &Arc<Desk>, call: &Call) -> Next {
+    let line = right(call).to_string();
     desk.write(format!("{}\n", &line[..line.len() - 6]).as_bytes());
     Next::GoOn
 }
@@ -123,12 +129,12 @@ fn garbled(desk: &Desk, call: &Call, bytes: &[u8]) -> Next {
     Next::GoOn
 }
 
-pub(super) fn not_utf8(desk: &Arc<Desk>, call: Call) -> Next {
-    garbled(desk, &call, b"caf\xe9")
+pub(super) fn not_utf8(desk: &Arc<Desk>, call: &Call) -> Next {
+    garbled(desk, call, b"caf\xe9")
 }
 
-pub(super) fn nul(desk: &Arc<Desk>, call: Call) -> Next {
-    garbled(desk, &call, b"do\0ne")
+pub(super) fn nul(desk: &Arc<Desk>, call: &Call) -> Next {
+    garbled(desk, call, b"do\0ne")
 }
 
 fn around(desk: &Desk, before: &str, call: &Call, after: &str) -> Next {
@@ -136,40 +142,39 @@ fn around(desk: &Desk, before: &str, call: &Call, after: &str) -> Next {
     Next::GoOn
 }
 
-pub(super) fn nul_around(desk: &Arc<Desk>, call: Call) -> Next {
-    around(desk, "\0\0", &call, "\n")
+pub(super) fn nul_around(desk: &Arc<Desk>, call: &Call) -> Next {
+    around(desk, "\0\0", call, "\n")
 }
 
-pub(super) fn bom(desk: &Arc<Desk>, call: Call) -> Next {
-    around(desk, "\u{feff}", &call, "\n")
+pub(super) fn bom(desk: &Arc<Desk>, call: &Call) -> Next {
+    around(desk, "\u{feff}", call, "\n")
 }
 
-pub(super) fn crlf(desk: &Arc<Desk>, call: Call) -> Next {
-    around(desk, "", &call, "\r\n")
+pub(super) fn crlf(desk: &Arc<Desk>, call: &Call) -> Next {
+    around(desk, "", call, "\r\n")
 }
 
-pub(super) fn pretty(desk: &Arc<Desk>, call: Call) -> Next {
-    desk.write(format!("{:#}\n", right(&call)).as_bytes());
+pub(super) fn pretty(desk: &Arc<Desk>, call: &Call) -> Next {
+    desk.write(format!("{:#}\n", right(call)).as_bytes());
     Next::GoOn
 }
 
 /// The right answer under another id.
-fn under(desk: &Desk, id: Value, mut call: Call) -> Next {
-    call.id = id;
-    desk.say(&right(&call));
+fn under(desk: &Desk, id: Value, call: &Call) -> Next {
+    desk.say(&right(&Call { id, ..call.clone() }));
     Next::GoOn
 }
 
-pub(super) fn unknown_id(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn unknown_id(desk: &Arc<Desk>, call: &Call) -> Next {
     under(desk, json!(987_654_321), call)
 }
 
-pub(super) fn null_id(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn null_id(desk: &Arc<Desk>, call: &Call) -> Next {
     under(desk, Value::Null, call)
 }
 
-pub(super) fn no_id(desk: &Arc<Desk>, call: Call) -> Next {
-    let mut answer = right(&call);
+pub(super) fn no_id(desk: &Arc<Desk>, call: &Call) -> Next {
+    let mut answer = right(call);
     if let Some(members) = answer.as_object_mut() {
         members.remove("id");
     }
@@ -177,41 +182,41 @@ pub(super) fn no_id(desk: &Arc<Desk>, call: Call) -> Next {
     Next::GoOn
 }
 
-pub(super) fn text_id(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn text_id(desk: &Arc<Desk>, call: &Call) -> Next {
     let id = call.id.to_string();
     under(desk, id.trim_matches('"').into(), call)
 }
 
-pub(super) fn twice(desk: &Arc<Desk>, call: Call) -> Next {
-    desk.say(&right(&call));
-    desk.say(&right(&call));
+pub(super) fn twice(desk: &Arc<Desk>, call: &Call) -> Next {
+    desk.say(&right(call));
+    desk.say(&right(call));
     Next::GoOn
 }
 
-pub(super) fn both(desk: &Arc<Desk>, call: Call) -> Next {
-    let mut answer = right(&call);
+pub(super) fn both(desk: &Arc<Desk>, call: &Call) -> Next {
+    let mut answer = right(call);
     answer["error"] = json!({ "code": -32000, "message": "and yet" });
     desk.say(&answer);
     Next::GoOn
 }
 
-pub(super) fn neither(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn neither(desk: &Arc<Desk>, call: &Call) -> Next {
     desk.say(&json!({ "jsonrpc": "2.0", "id": call.id }));
     Next::GoOn
 }
 
-pub(super) fn result_as_text(desk: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn result_as_text(desk: &Arc<Desk>, call: &Call) -> Next {
     desk.say(&json!({ "jsonrpc": "2.0", "id": call.id, "result": "done" }));
     Next::GoOn
 }
 
 /// The id comes last, as the TypeScript SDK writes it.
-pub(super) fn endless(_: &Arc<Desk>, call: Call) -> Next {
+pub(super) fn endless(_: &Arc<Desk>, call: &Call) -> Next {
     let mut out = io::stdout().lock();
     let mut write = |bytes: &[u8]| out.write_all(bytes).is_ok();
     write(br#"{"result":{"content":[{"type":"text","text":""#);
     let chunk = vec![b'x'; 1024 * 1024];
-    for _ in 0..number(&call, "mib") {
+    for _ in 0..number(call, "mib") {
         if !write(&chunk) {
             return Next::Exit(1);
         }
@@ -221,15 +226,17 @@ pub(super) fn endless(_: &Arc<Desk>, call: Call) -> Next {
     Next::GoOn
 }
 
-pub(super) fn deep(desk: &Arc<Desk>, call: Call) -> Next {
-    let levels = usize::try_from(number(&call, "levels")).unwrap_or_default();
+pub(super) fn deep(desk: &Arc<Desk>, call: &Call) -> Next {
+    let levels = usize::try_from(number(call, "levels")).unwrap_or_default();
     let (open, close) = ("[".repeat(levels), "]".repeat(levels));
     let result = format!(r#"{{"content":[],"structuredContent":{{"a":{open}{close}}}}}"#);
-    desk.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", call.id).as_bytes());
+    desk.write(
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", call.id).as_bytes(),
+    );
     Next::GoOn
 }
 
-pub(super) fn batch(desk: &Arc<Desk>, call: Call) -> Next {
-    desk.say(&json!([right(&call)]));
+pub(super) fn batch(desk: &Arc<Desk>, call: &Call) -> Next {
+    desk.say(&json!([right(call)]));
     Next::GoOn
 }

@@ -11,3 +11,4 @@ mod readme;
 mod render;
 mod retry;
 mod support;
+mod wrap;

@@ -293,7 +293,8 @@ fn named_delay(text: &str) -> Option<Duration> {
     let (number, unit) = (rest[..end].trim_end_matches('.'), rest[end..].trim());
     // Without a unit the number counts only where a word says that it is a time.
     let before = before.trim_end().trim_end_matches("about").trim_end();
-    let timed = ["in", "after", "for", "at"].iter().any(|w| before.trim_end_matches(':').ends_with(w));
+    let timed =
+        ["in", "after", "for", "at"].iter().any(|w| before.trim_end_matches(':').ends_with(w));
     if unit.is_empty() && !timed && !before.ends_with(':') {
         return None;
     }

@@ -68,10 +68,9 @@ pub fn wrap(
         let _ = broken.send(Event::ClientGone);
     }));
     let link = Arc::new(Link::new(Arc::clone(&door), Arc::clone(&client), events.clone()));
-    let mut supervisor = Supervisor::start(Arc::clone(&link), command.to_vec(), heard)
-        .map_err(|error| WrapError::Start {
-            command: command.first().cloned().unwrap_or_default(),
-            error,
+    let mut supervisor =
+        Supervisor::start(Arc::clone(&link), command.to_vec(), heard).map_err(|error| {
+            WrapError::Start { command: command.first().cloned().unwrap_or_default(), error }
         })?;
     let (waiting, answers) = sync_channel(QUEUE);
     spawn("door", {
@@ -138,7 +137,7 @@ fn listen(link: &Link, mut input: File) {
         last.push(b'\n');
         let mut pipe = link.inlet.lock();
         let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-        match link.from_client(&last, place) {
+        match link.hear_client(&last, place) {
             Verdict::Pass => link.inlet.send(&mut pipe, &last),
             Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
             Verdict::Drop | Verdict::Unfinished => {}
@@ -161,7 +160,7 @@ fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
                     room: pipe.room().saturating_sub(run.len()),
                     now,
                 };
-                link.from_client(frames.bytes(line), place)
+                link.hear_client(frames.bytes(line), place)
             }
             Frame::Overlong(head) => {
                 let id = salvage_id(head);
@@ -182,7 +181,7 @@ fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
             (Verdict::Pass, Frame::Line(line)) if line.start == run.end => {
                 run.end = line.end;
                 passed += 1;
-                if passed % LINES_TOGETHER == 0 {
+                if passed.is_multiple_of(LINES_TOGETHER) {
                     link.inlet.send(&mut pipe, frames.bytes(&run));
                     run = line.end..line.end;
                 }

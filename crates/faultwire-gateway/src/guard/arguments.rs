@@ -39,11 +39,12 @@ pub(crate) struct Misfit {
 impl Schema {
     pub(crate) fn compile(tool: &str, text: Option<&str>) -> Self {
         let Some(text) = text else { return Self::Open };
-        let built = serde_json::from_str::<Value>(text)
-            .map_err(|e| e.to_string())
-            .and_then(|schema| match jsonschema::validator_for(&schema) {
-                Ok(validator) => Ok((schema, validator)),
-                Err(e) => Err(e.to_string()),
+        let built =
+            serde_json::from_str::<Value>(text).map_err(|e| e.to_string()).and_then(|schema| {
+                match jsonschema::validator_for(&schema) {
+                    Ok(validator) => Ok((schema, validator)),
+                    Err(e) => Err(e.to_string()),
+                }
             });
         match built {
             Ok((schema, validator)) => {
@@ -89,10 +90,7 @@ impl Misfit {
         });
         let more = self.issues.len().saturating_sub(3);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        format!(
-            "Invalid arguments for tool {tool}: {}{more}",
-            told.collect::<Vec<_>>().join("; ")
-        )
+        format!("Invalid arguments for tool {tool}: {}{more}", told.collect::<Vec<_>>().join("; "))
     }
 
     /// `{"validationIssues":[{path, message}]}`.

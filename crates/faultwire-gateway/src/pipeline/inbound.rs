@@ -27,7 +27,7 @@ pub(crate) struct Place {
 
 impl Link {
     /// A line of the client.
-    pub(crate) fn from_client(&self, line: &[u8], place: Place) -> Verdict {
+    pub(crate) fn hear_client(&self, line: &[u8], place: Place) -> Verdict {
         match line.trim_ascii_start().first() {
             None => return Verdict::Drop,
             Some(b'[') => {
@@ -69,7 +69,8 @@ impl Link {
             Err(_) => wire::PARSE_ERROR,
         };
         let id = wire::salvage_id(bytes);
-        let failing = self.bad(Aspect::Format).saying(format!("This is no JSON-RPC message: {why}"));
+        let failing =
+            self.bad(Aspect::Format).saying(format!("This is no JSON-RPC message: {why}"));
         self.door.refuse(id.as_deref(), number, failing);
         Verdict::Drop
     }
@@ -141,7 +142,11 @@ impl Link {
         };
         let known = {
             let tools = self.tools();
-            if self.wants_list(&tools, &params.name) { Err(()) } else { Ok(tools.get(&params.name).cloned()) }
+            if self.wants_list(&tools, &params.name) {
+                Err(())
+            } else {
+                Ok(tools.get(&params.name).cloned())
+            }
         };
         match known {
             Err(()) => self.open_after_list(call, place),
@@ -217,7 +222,9 @@ impl Link {
         }
         if state.calls.len() >= limits.in_flight {
             let message = format!("{} calls are open already", limits.in_flight);
-            return Some(Failing::observed(self.contract(), Condition::RateLimited).saying(message));
+            return Some(
+                Failing::observed(self.contract(), Condition::RateLimited).saying(message),
+            );
         }
         (call.line().len() > place.room).then(|| {
             Failing::observed(self.contract(), Condition::UpstreamUnreachable)

@@ -12,13 +12,14 @@ use crate::calls::Unmatched;
 use crate::door::{Failing, Said};
 use crate::edge;
 use crate::link::{Link, Phase, Verdict};
+use crate::nesting::deeper_than;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
 
 impl Link {
     /// A line of the server.
-    pub(crate) fn from_server(&self, line: &[u8]) -> Verdict {
+    pub(crate) fn hear_server(&self, line: &[u8]) -> Verdict {
         match line.first() {
             Some(b'{') => self.message_of_server(line),
             Some(b'[') => match batch::members(line) {
@@ -30,11 +31,6 @@ impl Link {
             },
             _ => self.oddly_begun(line),
         }
-    }
-
-    /// Whether the line is a whole message by itself.
-    pub(crate) fn is_message(&self, line: &[u8]) -> bool {
-        !matches!(peek(line).sort(), Sort::Malformed(_))
     }
 
     /// Blanks, a byte order mark or NULs around a message are taken off: no client reads them.
@@ -51,7 +47,7 @@ impl Link {
         }
         let mut clean = bare.to_vec();
         clean.push(b'\n');
-        match self.from_server(&clean) {
+        match self.hear_server(&clean) {
             Verdict::Pass => Verdict::Instead(clean),
             verdict => verdict,
         }
@@ -91,7 +87,7 @@ impl Link {
         };
         state.answered = true;
         drop(state);
-        if wire::deeper_than(bytes, self.settings().limits.depth) {
+        if deeper_than(bytes, self.settings().limits.depth) {
             let limit = self.settings().limits.depth;
             let why = format!("JSON deeper than {limit} levels");
             self.fail(call, Failing::classified(malformed(self.contract(), &why)));
@@ -198,7 +194,7 @@ impl Link {
     }
 
     fn too_deep(&self, bytes: &[u8]) -> bool {
-        let deep = wire::deeper_than(bytes, self.settings().limits.depth);
+        let deep = deeper_than(bytes, self.settings().limits.depth);
         if deep {
             self.door.event("too_deep", &json!({ "bytes": bytes.len() }));
         }
@@ -248,8 +244,9 @@ impl Link {
     pub(crate) fn garbled(&self, bytes: &[u8]) {
         let line = peek(bytes);
         let Sort::Malformed(why) = line.sort() else { return };
-        let looks_meant = bytes.trim_ascii_start().first().is_some_and(|b| matches!(b, b'{' | b'['))
-            || std::str::from_utf8(bytes).is_err();
+        let looks_meant =
+            bytes.trim_ascii_start().first().is_some_and(|b| matches!(b, b'{' | b'['))
+                || std::str::from_utf8(bytes).is_err();
         let id = wire::salvage_id(bytes);
         let mut state = self.state();
         let call = match id.as_deref() {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use faultwire_contract::{Sort, peek};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::edge;
@@ -55,10 +56,8 @@ impl<'a> Listener<'a> {
                 [PollFd::new(&out, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];
             match poll(&mut watched, timeout.as_ref()) {
                 Ok(0) => self.give_up_fragment(),
-                Ok(_) if !watched[0].revents().is_empty() => return true,
-                Ok(_) => return false,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return false,
+                Ok(_) | Err(_) => return !watched[0].revents().is_empty(),
             }
         }
     }
@@ -86,7 +85,7 @@ impl<'a> Listener<'a> {
                 (Verdict::Pass, Frame::Line(place)) if place.start == run.end => {
                     run.end = place.end;
                     passed += 1;
-                    if passed % LINES_TOGETHER == 0 {
+                    if passed.is_multiple_of(LINES_TOGETHER) {
                         self.pass(&run);
                         run = place.end..place.end;
                     }
@@ -115,7 +114,7 @@ impl<'a> Listener<'a> {
     fn line(&mut self, place: Range<usize>) -> Verdict {
         let line = self.frames.bytes(&place);
         if self.fragment.is_none() {
-            return match self.link.from_server(line) {
+            return match self.link.hear_server(line) {
                 Verdict::Unfinished => {
                     self.fragment = Fragment::begin(line, edge::now());
                     if self.fragment.is_none() {
@@ -126,7 +125,7 @@ impl<'a> Listener<'a> {
                 verdict => verdict,
             };
         }
-        if self.link.is_message(line) {
+        if is_message(line) {
             self.give_up_fragment();
             return self.line(place);
         }
@@ -150,7 +149,7 @@ impl<'a> Listener<'a> {
             }
             Joined::Whole => {
                 let whole = fragment.into_line();
-                match self.link.from_server(&whole) {
+                match self.link.hear_server(&whole) {
                     Verdict::Pass => Verdict::Instead(whole),
                     Verdict::Unfinished => {
                         self.link.garbled(&whole);
@@ -180,13 +179,18 @@ impl<'a> Listener<'a> {
             fragment.push(&last, usize::MAX);
             last = fragment.into_line();
         }
-        match self.link.from_server(&last) {
+        match self.link.hear_server(&last) {
             Verdict::Pass => self.link.client.send(&last),
             Verdict::Instead(line) => self.link.client.send(&line),
             // Whoever waits for it is told that the server ended.
             Verdict::Unfinished | Verdict::Drop => {}
         }
     }
+}
+
+/// Whether the line is a whole message by itself.
+fn is_message(line: &[u8]) -> bool {
+    !matches!(peek(line).sort(), Sort::Malformed(_))
 }
 
 fn timespec(duration: Duration) -> Timespec {

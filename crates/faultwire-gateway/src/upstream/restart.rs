@@ -48,7 +48,7 @@ mod tests {
         let settings = Restart {
             limit: 4,
             base: Duration::from_millis(200),
-            cap: Duration::from_millis(1000),
+            cap: Duration::from_secs(1),
         };
         let after = |ms| Next::After(Duration::from_millis(ms));
         let mut history = History::default();

@@ -1,0 +1,11 @@
+//! `faultwire wrap`, with real processes on both sides.
+
+mod arguments;
+mod client;
+mod deadlines;
+mod matrix;
+mod recovery;
+mod session;
+mod settings;
+mod soak;
+mod transparency;
