@@ -103,8 +103,10 @@ impl Config {
             let at = e.span().map_or(0, |span| span.start);
             let line = text[..at.min(text.len())].matches('\n').count() + 1;
             let place = format!("{}:{line}", path.display());
+            let written = text.lines().nth(line - 1).unwrap_or_default().trim();
+            let what = format!("{}, in `{written}`", e.message().trim_end().replace('\n', " "));
             let help = "docs/faultwire.toml in the repository shows every key";
-            Problem::bad(&place, e.message().trim_end().replace('\n', " "), help)
+            Problem::bad(&place, what, help)
         })
     }
 }

@@ -78,9 +78,7 @@ impl Desk {
             Call { id, arguments: params["arguments"].clone(), meta: params["_meta"].clone() };
         match tool.act {
             Act::Answer(answer) => {
-                self.say(
-                    &json!({ "jsonrpc": "2.0", "id": call.id, "result": answer(&call.arguments) }),
-                );
+                self.say(&call.answered(answer(&call.arguments)));
                 Next::GoOn
             }
             Act::Refuse(refuse) => {
@@ -102,7 +100,6 @@ impl Desk {
                 "serverInfo": info(),
             }),
             "server/discover" => json!({
-                "resultType": "complete",
                 "supportedVersions": [MODERN],
                 "capabilities": { "tools": {} },
                 "serverInfo": info(),
@@ -120,7 +117,7 @@ impl Desk {
             }
             method => return Some(error(id, -32601, &format!("Method not found: {method}"))),
         };
-        Some(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+        Some(reply(id, result, &message["params"]["_meta"]))
     }
 
     /// Writes one message.
@@ -154,6 +151,21 @@ pub(crate) struct Call {
     pub id: Value,
     pub arguments: Value,
     pub meta: Value,
+}
+
+impl Call {
+    /// The reply with this result.
+    fn answered(&self, result: Value) -> Value {
+        reply(&self.id, result, &self.meta)
+    }
+}
+
+/// A reply. Results of the modern era say that they are whole.
+fn reply(id: &Value, mut result: Value, meta: &Value) -> Value {
+    if meta.get("io.modelcontextprotocol/protocolVersion").is_some() {
+        result["resultType"] = "complete".into();
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
 fn info() -> Value {

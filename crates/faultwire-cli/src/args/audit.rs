@@ -1,11 +1,13 @@
 //! What can be typed after `faultwire audit`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
+use faultwire::audit::segment;
 
 use super::Contract;
 use crate::edge;
+use crate::problem::Problem;
 
 #[derive(Subcommand)]
 pub enum AuditCommand {
@@ -29,7 +31,7 @@ pub struct Place {
     /// The log's directory
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The log's directory, where no other is named [default: ~/.local/state/faultwire/audit]
+    /// The log's directory, where no other is named [default: the one in ~/.local/state/faultwire/audit]
     #[arg(long, value_name = "DIR", env = "FAULTWIRE_AUDIT")]
     audit: Option<PathBuf>,
 }
@@ -40,6 +42,33 @@ impl Place {
         let named = self.dir.as_ref().or(self.audit.as_ref());
         named.cloned().unwrap_or_else(edge::audit_dir)
     }
+
+    /// The log to read: the one that was named; else the one in the usual directory, or the only
+    /// one of a wrapped server below it.
+    pub fn log(&self) -> Result<PathBuf, Problem> {
+        let dir = self.dir();
+        if self.dir.is_some() || self.audit.is_some() || is_log(&dir) {
+            return Ok(dir);
+        }
+        let below = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        let mut logs: Vec<PathBuf> =
+            below.map(|entry| entry.path()).filter(|p| is_log(p)).collect();
+        logs.sort();
+        match &logs[..] {
+            [] => Ok(dir),
+            [only] => Ok(only.clone()),
+            several => {
+                let names: Vec<_> = several.iter().map(|p| p.display().to_string()).collect();
+                let what = format!("there are {} logs", several.len());
+                let help = format!("name one: {}", names.join(", "));
+                Err(Problem::bad(&dir.display().to_string(), what, help))
+            }
+        }
+    }
+}
+
+fn is_log(dir: &Path) -> bool {
+    dir.join(segment::LIVE).exists()
 }
 
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! `wrap`: one server behind the contract, for a client on stdin and stdout.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use crate::config::Config;
 use crate::problem::Problem;
 use crate::{Done, chosen, edge, server_name, snippet};
 
+/// How long a log that was named may stay with another process.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How many servers of one name may run at once before a log of its own must be named.
 const SLOTS: u32 = 64;
 
@@ -135,7 +137,7 @@ fn open_log(args: &WrapArgs, config: &Config, name: &str) -> Result<Log, Problem
         ..Options::default()
     };
     if let Some(dir) = args.audit.as_ref().or(config.audit.dir.as_ref()) {
-        return Ok(Log::open(dir, options())?);
+        return open_once_free(dir, options);
     }
     let root = edge::audit_dir();
     let slot = |n: u32| match n {
@@ -150,4 +152,18 @@ fn open_log(args: &WrapArgs, config: &Config, name: &str) -> Result<Log, Problem
         }
     }
     Ok(Log::open(slot(SLOTS), options())?)
+}
+
+/// Opens a log that was named. A client that finds out what a server speaks starts it twice in a
+/// row, and the first one may not have ended yet.
+fn open_once_free(dir: &Path, options: impl Fn() -> Options) -> Result<Log, Problem> {
+    let until = edge::instant() + PATIENCE;
+    loop {
+        match Log::open(dir, options()) {
+            Err(OpenError::Locked { .. }) if edge::instant() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return Ok(opened?),
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::{Call, Desk, Next, error};
 
 /// The answer that would have been right.
 fn right(call: &Call) -> Value {
-    json!({ "jsonrpc": "2.0", "id": call.id, "result": text("done") })
+    call.answered(text("done"))
 }
 
 fn number(call: &Call, name: &str) -> u64 {
@@ -66,7 +66,7 @@ pub(super) fn ask(desk: &Arc<Desk>, call: &Call) -> Next {
         }));
         let answer = desk.answer_to(&id);
         let said = answer["result"]["action"].as_str().unwrap_or("nothing");
-        desk.say(&json!({ "jsonrpc": "2.0", "id": call.id, "result": text(said) }));
+        desk.say(&call.answered(text(said)));
     });
     Next::GoOn
 }

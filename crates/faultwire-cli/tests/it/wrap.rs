@@ -4,6 +4,8 @@ mod arguments;
 mod client;
 mod deadlines;
 mod matrix;
+mod parts;
+mod real;
 mod recovery;
 mod session;
 mod settings;

@@ -45,11 +45,8 @@ mod tests {
 
     #[test]
     fn waits_grow_until_the_limit_and_serving_starts_anew() {
-        let settings = Restart {
-            limit: 4,
-            base: Duration::from_millis(200),
-            cap: Duration::from_secs(1),
-        };
+        let settings =
+            Restart { limit: 4, base: Duration::from_millis(200), cap: Duration::from_secs(1) };
         let after = |ms| Next::After(Duration::from_millis(ms));
         let mut history = History::default();
         assert_eq!(history.ended(true, &settings), after(0));

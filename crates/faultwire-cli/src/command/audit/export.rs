@@ -9,7 +9,7 @@ use crate::edge;
 use crate::problem::Problem;
 
 pub fn run(args: &ExportArgs) -> Result<Done, Problem> {
-    let dir = args.place.dir();
+    let dir = args.place.log()?;
     super::expect_log(&dir)?;
     super::note_gaps(&dir);
     let dialect = match args.format {

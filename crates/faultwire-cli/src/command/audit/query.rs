@@ -17,7 +17,7 @@ use crate::style::{DIM, paint, table};
 const COUNT_TO: u64 = 100_000;
 
 pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
-    let dir = args.place.dir();
+    let dir = args.place.log()?;
     let index = open(&dir)?;
     let filter = filter(&args.wanted);
     let limit = (args.limit > 0).then_some(args.limit);

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::style::{CODE, DIM, HEAD, paint, plain};
 
 pub fn run(args: &ShowArgs, json: bool) -> Result<Done, Problem> {
-    let dir = args.place.dir();
+    let dir = args.place.log()?;
     let mut records = find(&dir, &args.incident)?;
     records.reverse();
     if records.is_empty() {

@@ -19,7 +19,7 @@ use crate::style::plain;
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn run(args: &TailArgs, json: bool) -> Result<Done, Problem> {
-    let dir = args.place.dir();
+    let dir = args.place.log()?;
     super::expect_log(&dir)?;
     super::note_gaps(&dir);
     let failed = |e: io::Error| {

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::style::{DIM, ERROR, GOOD, HELP, paint};
 
 pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
-    let named = args.place.dir();
+    let named = args.place.log()?;
     let key = args.key.as_deref().map(public_key).transpose()?;
     let file = if named.is_dir() { named.join(segment::LIVE) } else { named.clone() };
     if super::first_line(&file)?.is_some_and(|line| legacy::is_legacy(&line)) {

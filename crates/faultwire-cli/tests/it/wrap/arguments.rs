@@ -8,7 +8,7 @@ use crate::wrap::client::{Client, envelope};
 #[test]
 fn w4_every_issue_with_its_path() {
     let mut client = Client::demo(&["--contract", "workrail"]);
-    let reply = client.call("add", &json!({ "a": "one", "bb": 2 }));
+    let reply = client.call("steps", &json!({ "count": "one", "mss": 2 }));
     let envelope = envelope(&reply);
     assert_eq!(envelope["code"], "VALIDATION_ERROR");
     assert_eq!(envelope["retry"], json!({ "kind": "not_retryable" }));
@@ -17,9 +17,9 @@ fn w4_every_issue_with_its_path() {
         let of = |i: &&Value| i["path"] == path;
         issues.iter().find(of).unwrap_or_else(|| panic!("{path}: {envelope}"))["message"].clone()
     };
-    assert_eq!(issue("b"), "Required");
-    assert_eq!(issue("bb"), "Unknown property; did you mean \"b\"?");
-    assert!(issue("a").as_str().unwrap().contains("number"), "{envelope}");
+    assert_eq!(issue("ms"), "Required");
+    assert_eq!(issue("mss"), "Unknown property; did you mean \"ms\"?");
+    assert!(issue("count").as_str().unwrap().contains("integer"), "{envelope}");
     // Nothing of what was sent stands in the envelope.
     assert!(!envelope.to_string().contains("one"), "{envelope}");
     let record = client.record_of(&reply["id"]);
@@ -105,7 +105,11 @@ fn schemas_of_any_draft_and_none() {
                              "properties": { "old": { "type": "string" } } } },
         "properties": { "edits": { "type": "array", "items": { "$ref": "#/$defs/edit" } } },
     }));
-    check(&nested, &json!({ "edits": [{ "old": "a" }, { "odl": "b" }] }), Some(("edits.1", "")));
+    check(
+        &nested,
+        &json!({ "edits": [{ "old": "a" }, { "odl": "b" }] }),
+        Some(("edits.1.odl", "did you mean \"old\"?")),
+    );
     // What does not compile is a warning, and everything passes.
     check(&json!({ "type": 5 }), &json!({ "x": 1 }), None);
     check(&json!({ "$ref": "https://example.invalid/far" }), &json!({ "x": 1 }), None);

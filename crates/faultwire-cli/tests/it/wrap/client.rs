@@ -219,7 +219,17 @@ impl Client {
 }
 
 impl Drop for Client {
+    /// The other side ends what it started, if it is let.
     fn drop(&mut self) {
+        self.stdin = None;
+        let pid = self.process.id().to_string();
+        for _ in 0..300 {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            let _ = Command::new("kill").args(["-TERM", &pid]).status();
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -61,8 +61,7 @@ fn a5_no_progress_stretches_the_hard_maximum() {
 fn a_call_waits_for_the_user_who_is_asked() {
     let mut client = Client::demo(&["--timeout", "500ms"]);
     let id = client.post_call("ask", &json!({}));
-    let asked: Value =
-        serde_json::from_str(&client.line(Duration::from_secs(5)).unwrap()).unwrap();
+    let asked: Value = serde_json::from_str(&client.line(Duration::from_secs(5)).unwrap()).unwrap();
     assert_eq!(asked["method"], "elicitation/create");
     std::thread::sleep(Duration::from_millis(1500));
     let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept" } });

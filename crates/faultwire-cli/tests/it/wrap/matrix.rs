@@ -16,10 +16,8 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let text = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/fault-matrix.md"
-    ));
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fault-matrix.md"));
     let text = text.unwrap();
     let row = |line: &str| {
         let cells: Vec<&str> = line.split(" | ").collect();
@@ -27,8 +25,7 @@ fn rows() -> Vec<Row> {
         let (tool, arguments) = call.split_once(' ')?;
         let bare = |cell: &str| cell.trim_matches([' ', '|', '`']).to_owned();
         let condition = bare(cells[3]);
-        let failure = (!condition.is_empty())
-            .then(|| (condition.parse().unwrap(), bare(cells[4])));
+        let failure = (!condition.is_empty()).then(|| (condition.parse().unwrap(), bare(cells[4])));
         let arguments = serde_json::from_str(arguments).unwrap();
         Some(Row { tool: tool.to_owned(), arguments, failure })
     };

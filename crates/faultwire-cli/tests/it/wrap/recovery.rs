@@ -134,9 +134,8 @@ fn open_files(pid: u32) -> usize {
 fn a_thousand_crashes_leave_nothing_behind() {
     let mut client = Client::demo(&[]);
     let settle = |client: &mut Client| {
-        client.until("there is one server, and it is up", |c| {
-            descendants(c.process.id()).len() == 1
-        });
+        client
+            .until("there is one server, and it is up", |c| descendants(c.process.id()).len() == 1);
         let echo = client.call("echo", &json!({ "text": "there" }));
         assert_eq!(echo["result"]["content"][0]["text"], "there", "{echo}");
     };

@@ -16,7 +16,8 @@ fn with_config(text: &str, args: &[&str]) -> (Client, Dir) {
 
 #[test]
 fn k9_all_eleven_fields_with_what_is_known_of_the_session() {
-    let config = "contract = \"kaiza\"\n[session]\nrole = \"WINDSURF\"\nworkspace_root = \"/srv/work\"\n";
+    let config =
+        "contract = \"kaiza\"\n[session]\nrole = \"WINDSURF\"\nworkspace_root = \"/srv/work\"\n";
     let (mut client, _dir) = with_config(config, &[]);
     let params = json!({
         "name": "missing_file",

@@ -1,0 +1,23 @@
+// The official TypeScript client, 1.x: runs a plan and prints what it got as JSON.
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const plan = JSON.parse(process.argv[2]);
+const parts = createRequire(`${plan.parts}/npm/`);
+const load = name => import(pathToFileURL(parts.resolve(name)));
+const { Client } = await load('@modelcontextprotocol/sdk/client/index.js');
+const { StdioClientTransport } = await load('@modelcontextprotocol/sdk/client/stdio.js');
+
+const client = new Client({ name: 'typescript-1', version: '1.0.0' });
+const [command, ...args] = plan.command;
+await client.connect(new StdioClientTransport({ command, args, env: { ...process.env, ...plan.env } }));
+const got = { results: [], tools: (await client.listTools()).tools };
+for (const [name, given] of plan.calls) {
+    try {
+        got.results.push(await client.callTool({ name, arguments: given }));
+    } catch (error) {
+        got.results.push({ raised: { code: error.code, message: error.message, data: error.data } });
+    }
+}
+await client.close();
+console.log(JSON.stringify(got));
