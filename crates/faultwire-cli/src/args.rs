@@ -25,6 +25,9 @@ pub struct Args {
 pub enum Command {
     /// Run an MCP server behind a contract: every failure one envelope, recorded, in time
     Wrap(wrap::WrapArgs),
+    /// See what a client sees of a failing server, without Faultwire and with it
+    #[command(after_help = include_str!("../help/demo.txt"))]
+    Demo,
     /// Run the bundled server, whose tools fail in every way there is
     #[command(after_help = include_str!("../help/demo-server.txt"))]
     DemoServer,
@@ -76,6 +79,7 @@ impl Command {
             Self::Redact(args) => args.contract.as_deref(),
             Self::Contract(_)
             | Self::Audit(_)
+            | Self::Demo
             | Self::DemoServer
             | Self::Serve
             | Self::Completions { .. } => None,

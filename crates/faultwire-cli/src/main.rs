@@ -4,6 +4,7 @@ mod args;
 mod chosen;
 mod command;
 mod config;
+mod demo;
 mod demo_server;
 mod edge;
 mod problem;
@@ -96,6 +97,7 @@ fn run(args: Args) -> Result<Done, Problem> {
         Command::Alerts(command) => command::alerts::run(&command),
         Command::Audit(command) => command::audit::run(&command, json),
         Command::Wrap(args) => command::wrap::run(&args),
+        Command::Demo => demo::run(json),
         Command::DemoServer => Ok(Done::Fine),
         Command::Serve => command::serve::run(),
         Command::Completions { shell } => command::completions::run(shell),

@@ -4,7 +4,10 @@ use std::process::{Command, Stdio};
 
 use crate::support::{command, faultwire, run};
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 22] = [
+    &["wrap"],
+    &["demo"],
+    &["demo-server"],
     &["contract", "list"],
     &["contract", "show"],
     &["contract", "lint"],

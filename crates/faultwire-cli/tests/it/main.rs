@@ -1,11 +1,13 @@
 //! Integration tests of the command line: the real binary, real pipes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::disallowed_methods, reason = "tests wait for real processes")]
 
 mod alerts;
 mod audit;
 mod audit_crash;
 mod classify;
 mod contract;
+mod demo;
 mod help;
 mod readme;
 mod render;

@@ -1,0 +1,231 @@
+//! `demo`: the bundled server, called without Faultwire and with it, side by side.
+
+mod session;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use faultwire_contract::{Contract, DEFAULT, Surface};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::style::{CODE, DIM, ERROR, GOOD, HEAD, paint, plain};
+use crate::{Done, chosen, edge};
+use session::{Heard, Session};
+
+/// A client without a deadline would wait for ever; this one only shows it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Calls that show one thing each.
+const SCENES: [Scene; 9] = [
+    Scene { tool: "add", arguments: r#"{"a":1,"b":2}"#, shows: "a success" },
+    Scene { tool: "echo", arguments: r#"{"txt":"hi"}"#, shows: "a misspelt argument" },
+    Scene { tool: "leak", arguments: "{}", shows: "an exception's text" },
+    Scene { tool: "soft_failure", arguments: "{}", shows: "a failure as a success" },
+    Scene { tool: "rate_limited", arguments: "{}", shows: "too many requests" },
+    Scene { tool: "malformed", arguments: "{}", shows: "broken JSON" },
+    Scene { tool: "noise", arguments: "{}", shows: "a print to stdout" },
+    Scene { tool: "crash", arguments: "{}", shows: "a crash" },
+    Scene { tool: "hang", arguments: "{}", shows: "no answer" },
+];
+
+struct Scene {
+    tool: &'static str,
+    arguments: &'static str,
+    shows: &'static str,
+}
+
+/// What came of a scene on one side.
+#[derive(Serialize)]
+struct Side {
+    saw: String,
+    waited_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logged: Option<String>,
+    #[serde(skip)]
+    good: bool,
+}
+
+pub fn run(json: bool) -> Result<Done, Problem> {
+    let contract = chosen::contract(DEFAULT)?;
+    let log = std::env::temp_dir().join(format!("faultwire-demo-{}", std::process::id()));
+    let program = edge::program().display().to_string();
+    let server = [program.as_str(), "demo-server"];
+    let place = log.display().to_string();
+    let wrap =
+        [&program, "wrap", "--log", "off", "--audit", &place, "--tool-timeout", "hang=1s", "--"];
+    let wrapped: Vec<&str> = wrap.into_iter().chain(server).collect();
+    let mut with = Session::start(&wrapped)?;
+    if !json {
+        edge::show(&heading(&contract))?;
+    }
+    let mut scenes = Vec::new();
+    for scene in &SCENES {
+        // A server without Faultwire may not survive its scene.
+        let mut alone = Session::start(&server)?;
+        let without = without(&mut alone, scene);
+        let with = with_it(&mut with, scene, &contract, &log);
+        if json {
+            scenes.push(json!({ "tool": scene.tool, "shows": scene.shows, "without": without, "with": with }));
+        } else {
+            edge::show(&row(scene, &without, &with))?;
+        }
+    }
+    drop(with);
+    if json {
+        edge::print(format!("{:#}\n", json!({ "audit": place, "scenes": scenes })).as_bytes())?;
+    } else {
+        edge::show(&closing(&place))?;
+    }
+    Ok(Done::Fine)
+}
+
+fn without(session: &mut Session, scene: &Scene) -> Side {
+    let (heard, waited) = session.call(scene.tool, scene.arguments, PATIENCE);
+    let (saw, good) = match heard {
+        Heard::Reply(reply) => (words_of(&reply), scene.tool == "add"),
+        Heard::NoJson(line) => (format!("a line that is no JSON: {line}"), false),
+        Heard::Nothing => ("nothing; it would wait for ever".to_owned(), false),
+        Heard::Closed => ("connection closed, the session is gone".to_owned(), false),
+    };
+    Side { saw, waited_ms: ms(waited), code: None, retry: None, logged: None, good }
+}
+
+fn with_it(session: &mut Session, scene: &Scene, contract: &Arc<Contract>, log: &Path) -> Side {
+    let (heard, waited) = session.call(scene.tool, scene.arguments, PATIENCE);
+    let reply = match heard {
+        Heard::Reply(reply) => reply,
+        Heard::NoJson(_) | Heard::Nothing | Heard::Closed => Value::Null,
+    };
+    let text = words_of(&reply);
+    let read = contract.read_any(Surface::Mcp, text.as_bytes()).ok();
+    let Some((fault, _)) = read else {
+        let good = reply["result"].is_object();
+        return Side {
+            saw: text,
+            waited_ms: ms(waited),
+            code: None,
+            retry: None,
+            logged: None,
+            good,
+        };
+    };
+    let class = fault.retry.unwrap_or(faultwire_contract::RetryClass::Never);
+    let retry = match (class.is_retryable(), fault.retry_after_ms) {
+        (false, _) => "no".to_owned(),
+        (true, Some(after)) => format!("after {} s", after.div_ceil(1000)),
+        (true, None) => "later".to_owned(),
+    };
+    let incident = fault.incident.unwrap_or_default();
+    Side {
+        saw: fault.message.unwrap_or_default(),
+        waited_ms: ms(waited),
+        code: Some(fault.code),
+        retry: Some(retry),
+        logged: is_logged(log, &incident).then_some(incident),
+        good: true,
+    }
+}
+
+/// What a client shows of a reply.
+fn words_of(reply: &Value) -> String {
+    if let Some(error) = reply.get("error") {
+        return format!("JSON-RPC error {}: {}", error["code"], error["message"]);
+    }
+    reply["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whether the log has the incident, now that the client has been told of it.
+fn is_logged(log: &Path, incident: &str) -> bool {
+    let text = std::fs::read_to_string(log.join("audit-log.jsonl")).unwrap_or_default();
+    text.contains(&format!("\"incident\":\"{incident}\""))
+}
+
+fn ms(waited: Duration) -> u64 {
+    u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)
+}
+
+const NAME: usize = 24;
+const COLUMN: usize = 34;
+/// What is left of a terminal of 106 columns.
+const REST: usize = 48;
+
+fn heading(contract: &Contract) -> String {
+    let title =
+        format!("{:NAME$}{:COLUMN$}with, under the contract {}", "", "without", contract.name);
+    format!("One MCP server that fails, and what its client sees\n\n{}\n", paint(HEAD, &title))
+}
+
+/// Two lines: what was seen, and what it cost.
+fn row(scene: &Scene, without: &Side, with: &Side) -> String {
+    let seen = |side: &Side| match &side.code {
+        // What leaks stands at the end of the text.
+        None if scene.tool == "leak" => cell_end(&side.saw),
+        None => cell(&side.saw),
+        Some(code) => cell(code),
+    };
+    let (bad, good, dim) = (
+        if without.good { GOOD } else { ERROR },
+        if with.code.is_some() { CODE } else { GOOD },
+        DIM,
+    );
+    let waited = |side: &Side| match side.waited_ms {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+    };
+    let told = match (&with.retry, &with.logged) {
+        (Some(retry), Some(incident)) => {
+            format!("{}, retry {retry}, {incident}", waited(with))
+        }
+        _ if with.saw == without.saw && with.good => format!("{}, the same bytes", waited(with)),
+        _ => waited(with),
+    };
+    let mut row = format!(
+        "{:NAME$}{bad}{:COLUMN$}{bad:#}{good}{}{good:#}\n",
+        scene.shows,
+        seen(without),
+        seen(with).trim_end(),
+    );
+    let call = format!("  {}", scene.tool);
+    row += &format!("{dim}{call:NAME$}{:COLUMN$}{told}{dim:#}\n", waited(without));
+    if with.code.is_some() {
+        let saw = plain(with.saw.lines().last().unwrap_or_default());
+        row += &format!("{:width$}{}\n", "", cut(&saw, REST), width = NAME + COLUMN);
+    }
+    row
+}
+
+/// A text that fits its column, on one line.
+fn cell(text: &str) -> String {
+    let line = plain(&text.lines().collect::<Vec<_>>().join(" "));
+    let line = if line.is_empty() { "(an empty text)".to_owned() } else { line };
+    cut(&line, COLUMN - 2)
+}
+
+/// The same with the end of the text.
+fn cell_end(text: &str) -> String {
+    let line = plain(text.lines().last().unwrap_or_default());
+    let over = line.chars().count().saturating_sub(COLUMN - 3);
+    if over == 0 { line } else { ['…'].into_iter().chain(line.chars().skip(over)).collect() }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+fn closing(log: &str) -> String {
+    format!(
+        "\nNothing hangs, no secret gets out, every failure has a code and a record.\n  \
+         The same for any server:  {HEAD}faultwire wrap -- CMD{HEAD:#}\n  \
+         What was recorded here:   {HEAD}faultwire audit tail {log}{HEAD:#}\n"
+    )
+}
