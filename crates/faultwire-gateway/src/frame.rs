@@ -93,12 +93,11 @@ impl Frames {
     }
 
     fn begin_overlong(&mut self, ended: bool) -> Frame {
-        let line = &self.buffer[self.start..self.searched];
-        let head = line[..line.len().min(KEPT)].to_vec();
-        let tail = line[line.len().saturating_sub(KEPT)..].to_vec();
-        self.overlong = Some(tail);
         // The end is told on its own, even if it is there already.
         self.searched -= usize::from(ended);
+        let line = &self.buffer[self.start..self.searched];
+        let head = line[..line.len().min(KEPT)].to_vec();
+        self.overlong = Some(line[line.len().saturating_sub(KEPT)..].to_vec());
         self.start = self.searched;
         Frame::Overlong(head)
     }

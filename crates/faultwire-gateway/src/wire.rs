@@ -127,7 +127,12 @@ pub fn salvage_id(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_matches(['\0', '\u{feff}', ' ', '\t', '\r', '\n']);
     let seen = peek(text.as_bytes()).id.map(str::to_owned);
-    seen.or_else(|| last_id(text)).filter(|id| id != "null" && id.len() <= 256)
+    seen.or_else(|| last_id(text)).filter(|id| is_id(id) && id.len() <= 256)
+}
+
+/// Whether it is a text or a number, as ids are.
+pub(crate) fn is_id(raw: &str) -> bool {
+    raw.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
 }
 
 /// `"id": …}` where the line ends.

@@ -123,7 +123,7 @@ impl Link {
     }
 
     fn request(&self, id: &str, line: &Line<'_>, place: Place) -> Verdict {
-        if !id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+        if !wire::is_id(id) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
             self.door.refuse(None, wire::INVALID_REQUEST, failing);
             return Verdict::Drop;

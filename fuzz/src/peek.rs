@@ -1,0 +1,34 @@
+//! The peek: whatever a line is, looking at it never panics, and it sees what a parser that
+//! builds everything sees.
+#![no_main]
+
+use faultwire_contract::{Answers, BUILTINS, Sort, builtin, peek};
+use faultwire_gateway::salvage_id;
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+fuzz_target!(|data: &[u8]| {
+    let line = peek(data);
+    if let Some(id) = salvage_id(data) {
+        assert!(id.starts_with('"') || id.starts_with('-') || id.as_bytes()[0].is_ascii_digit());
+    }
+    let built = serde_json::from_slice::<Value>(data).ok().filter(Value::is_object);
+    if let (Some(built), Some(id)) = (&built, line.id)
+        && let Ok(id) = serde_json::from_str::<Value>(id)
+    {
+        assert_eq!(built["id"], id);
+    }
+    match line.sort() {
+        Sort::Request | Sort::Notification => assert!(line.method.is_some()),
+        Sort::Reply => assert!(line.method.is_none()),
+        Sort::Malformed(_) => {}
+    }
+    for known in &BUILTINS {
+        let contract = builtin(known.name).expect("it is built in");
+        for answers in [Answers::ToolCall, Answers::Other] {
+            if let Some(failure) = line.failure(&contract, answers) {
+                assert!(contract.code(&failure.report.code).is_some());
+            }
+        }
+    }
+});
