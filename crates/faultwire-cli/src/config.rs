@@ -111,6 +111,9 @@ impl Config {
     }
 }
 
+/// Longer than anybody waits.
+const LONGEST: Duration = Duration::from_hours(24 * 30);
+
 /// `90s`, `500ms`, `2m`, `1h 30m`; a bare number is seconds.
 pub fn span(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse::<u32>().ok().map(|s| SignedDuration::from_secs(s.into()));
@@ -118,6 +121,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     let positive = span.filter(SignedDuration::is_positive);
     positive
         .and_then(|span| Duration::try_from(span).ok())
+        .filter(|span| *span <= LONGEST)
         .ok_or_else(|| format!("{text:?} is no time span; write 500ms, 90s, 2m or 1h"))
 }
 

@@ -19,7 +19,7 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Origin;
 use crate::report::Report;
 use evidence::Evidence;
-pub use peek::{Line, Sort, peek};
+pub use peek::{CUT_OFF, Line, Sort, peek};
 use peek::{Message, Peek};
 use rule::{Shape, Then};
 

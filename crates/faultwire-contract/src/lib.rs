@@ -59,7 +59,7 @@ mod template;
 
 pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
 pub use builtin::{BUILTINS, Builtin, DEFAULT, builtin};
-pub use classify::{Answers, Failure, Line, Sort, classify, malformed, oversize, peek};
+pub use classify::{Answers, CUT_OFF, Failure, Line, Sort, classify, malformed, oversize, peek};
 pub use code::{Code, Retired};
 pub use condition::{Aspect, Condition, UnknownCondition};
 pub use contract::{

@@ -10,6 +10,11 @@ pub(crate) fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_str::<Vec<&RawValue>>(text).ok().filter(|members| !members.is_empty())
 }
 
+/// Whether it is the beginning of a list that may go on in the next line.
+pub(crate) fn is_cut_off(line: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err_and(|e| e.is_eof())
+}
+
 /// What becomes of a batch, given what becomes of each message: it passes as it is if all do,
 /// else with those that do. For who does not speak in batches, each message is a line of its own.
 pub(crate) fn judged(

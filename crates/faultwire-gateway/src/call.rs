@@ -1,14 +1,17 @@
 //! An open call. It ends once: as a success, or through the door. Dropped without either, it is
 //! a fault of our own, so that silence cannot happen.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Answers, Condition, Line, Outcome};
+use serde_json::Value;
 
 use crate::door::{Door, Failing};
-use crate::request::Story;
+use crate::request::{self, Story};
+use crate::upstream::inlet::Pipe;
 use crate::wire;
 
 /// A request of the client that has no answer yet.
@@ -20,6 +23,8 @@ pub(crate) struct Call {
     id: Range<u32>,
     tool: Tool,
     pub method: Method,
+    /// Which call of the session it is; 0 until it is open.
+    pub order: u64,
     pub since: Instant,
     /// How long it may take from the last progress on.
     pub span: Option<Duration>,
@@ -28,6 +33,10 @@ pub(crate) struct Call {
     pub hard: Option<Instant>,
     /// Which try it is, from 1.
     pub attempt: u32,
+    /// How far the tries before this one got.
+    pub reached: Outcome,
+    /// The token of its progress, once somebody asked for it.
+    token: OnceCell<Option<Value>>,
     pub stage: Stage,
     door: Option<Arc<Door>>,
 }
@@ -103,11 +112,14 @@ impl Call {
             },
             line: text.into_boxed_str(),
             method,
+            order: 0,
             since: now,
             span,
-            deadline: span.map(|span| now + span.min(hard)),
-            hard: span.map(|_| now + hard),
+            deadline: span.and_then(|span| now.checked_add(span.min(hard))),
+            hard: span.and_then(|_| now.checked_add(hard)),
             attempt: 1,
+            reached: Outcome::NotSent,
+            token: OnceCell::new(),
             stage: Stage::Held,
             door: Some(Arc::clone(door)),
         }
@@ -141,7 +153,9 @@ impl Call {
     }
 
     /// It failed. The door records that, and answers.
-    pub(crate) fn fail(mut self, failing: Failing) {
+    pub(crate) fn fail(mut self, mut failing: Failing) {
+        let now = failing.report.outcome;
+        failing.report.outcome = now.map(|now| further(now, self.reached));
         if let Some(door) = self.door.take() {
             door.fail(self, failing);
         }
@@ -154,12 +168,23 @@ impl Call {
         }
     }
 
-    /// How far it surely got, if the server took `written` bytes.
-    pub(crate) fn outcome(&self, written: u64) -> Outcome {
+    /// Whether the server got any of it, if it took `written` bytes.
+    pub(crate) fn is_out(&self, written: u64) -> bool {
+        matches!(self.stage, Stage::Sent { at } if at < written)
+    }
+
+    /// Takes it back from the server's input if nothing of it is out. How far this try got.
+    pub(crate) fn withdraw(&self, pipe: &mut Pipe) -> Outcome {
         match self.stage {
-            Stage::Sent { at } if at < written => Outcome::MaybeExecuted,
-            _ => Outcome::NotSent,
+            Stage::Sent { at } if pipe.withdraw(at, self.line.len()) => Outcome::NotSent,
+            Stage::Sent { .. } => Outcome::MaybeExecuted,
+            Stage::Held | Stage::Again(_) => Outcome::NotSent,
         }
+    }
+
+    /// Whether progress under this token is its own.
+    pub(crate) fn has_token(&self, token: &Value) -> bool {
+        self.token.get_or_init(|| request::progress_token(&self.line)).as_ref() == Some(token)
     }
 
     pub(crate) fn story(&self) -> Story {
@@ -177,12 +202,19 @@ impl Drop for Call {
                 id: std::mem::take(&mut self.id),
                 tool: std::mem::replace(&mut self.tool, Tool::None),
                 method: std::mem::replace(&mut self.method, Method::Initialize),
+                token: OnceCell::new(),
                 door: None,
                 ..*self
             };
             door.fail(call, lost);
         }
     }
+}
+
+/// The one that is further.
+fn further(one: Outcome, other: Outcome) -> Outcome {
+    let rank = |outcome| Outcome::ALL.iter().position(|o| *o == outcome);
+    if rank(one) >= rank(other) { one } else { other }
 }
 
 /// Where a part of a text stands in it; none if it is no part of it.

@@ -17,9 +17,13 @@ const REMEMBERED: usize = 1024;
 pub(crate) struct Calls {
     open: HashTable<Call>,
     hasher: DefaultHashBuilder,
+    /// How many calls there ever were.
+    opened: u64,
+    /// How many bytes the requests have.
+    bytes: usize,
     answered: VecDeque<u64>,
     /// Calls that failed before their answer came, and why.
-    given_up: VecDeque<(Box<str>, &'static str)>,
+    given_up: VecDeque<(u64, &'static str)>,
 }
 
 /// Why no open call has that id.
@@ -35,17 +39,28 @@ pub(crate) enum Unmatched {
 
 impl Calls {
     /// Opens a call. The caller has made sure that the id is free.
-    pub(crate) fn insert(&mut self, call: Call) {
+    pub(crate) fn insert(&mut self, mut call: Call) {
+        if call.order == 0 {
+            self.opened += 1;
+            call.order = self.opened;
+        }
+        self.bytes += call.line().len();
         let Self { open, hasher, .. } = self;
         open.insert_unique(hasher.hash_one(call.id()), call, |call| hasher.hash_one(call.id()));
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.open.find(self.hasher.hash_one(id), |call| call.id() == id).is_some()
+            // Hardly anybody writes ids with escapes.
+            || (id.contains('\\') && self.spelt_otherwise(id).is_some())
     }
 
     pub(crate) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -62,7 +77,16 @@ impl Calls {
 
     /// Takes out the call that a reply answers. Only what was sent can be answered.
     pub(crate) fn answered(&mut self, id: &str) -> Option<Call> {
-        self.take_if(id, |call| matches!(call.stage, Stage::Sent { .. }))
+        let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
+        self.take_if(id, sent).or_else(|| {
+            let other = self.spelt_otherwise(id)?;
+            self.take_if(&other, sent)
+        })
+    }
+
+    /// The id of an open call that is the same text or number, in another spelling.
+    fn spelt_otherwise(&self, id: &str) -> Option<String> {
+        self.open.iter().map(Call::id).find(|other| wire::same(other, id)).map(str::to_owned)
     }
 
     fn take_if(&mut self, id: &str, fits: impl FnOnce(&Call) -> bool) -> Option<Call> {
@@ -72,6 +96,7 @@ impl Calls {
             return None;
         }
         let (call, _) = entry.remove();
+        self.bytes -= call.line().len();
         if self.answered.len() == REMEMBERED {
             self.answered.pop_front();
         }
@@ -81,32 +106,35 @@ impl Calls {
 
     /// Takes out a call whose answer is not waited for any more, and why.
     pub(crate) fn give_up(&mut self, id: &str, why: &'static str) -> Option<Call> {
+        let exact = self.open.find(self.hasher.hash_one(id), |call| call.id() == id).is_some();
+        let other = if exact { None } else { self.spelt_otherwise(id) };
+        let id = other.as_deref().unwrap_or(id);
         let hash = self.hasher.hash_one(id);
         let (call, _) = self.open.find_entry(hash, |call| call.id() == id).ok()?.remove();
+        self.bytes -= call.line().len();
         if self.given_up.len() == REMEMBERED {
             self.given_up.pop_front();
         }
-        self.given_up.push_back((call.id().into(), why));
+        self.given_up.push_back((hash, why));
         Some(call)
     }
 
     /// Takes out every call that fits, the oldest first.
     pub(crate) fn take_all(&mut self, fits: impl Fn(&Call) -> bool) -> Vec<Call> {
         let mut taken: Vec<Call> = self.open.extract_if(|call| fits(call)).collect();
-        taken.sort_by_key(|call| call.since);
+        self.bytes -= taken.iter().map(|call| call.line().len()).sum::<usize>();
+        taken.sort_by_key(|call| call.order);
         taken
     }
 
     /// Why there is no such call. What was told is forgotten, so that each late answer is told
     /// once.
     pub(crate) fn unmatched(&mut self, id: &str) -> Unmatched {
-        if let Some(at) = self.given_up.iter().position(|(known, _)| **known == *id) {
-            return self
-                .given_up
-                .remove(at)
-                .map_or(Unmatched::Unknown, |(_, w)| Unmatched::Late(w));
-        }
         let hash = self.hasher.hash_one(id);
+        if let Some(at) = self.given_up.iter().position(|(known, _)| *known == hash) {
+            let (_, why) = self.given_up.remove(at).unwrap_or_default();
+            return Unmatched::Late(why);
+        }
         if self.answered.contains(&hash) { Unmatched::Duplicate } else { Unmatched::Unknown }
     }
 
@@ -124,10 +152,10 @@ impl Calls {
         self.take_if(&id, |_| true)
     }
 
-    /// When the next deadline or retry is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+    /// When the next deadline or retry is due. Nothing is sent again while no server is up.
+    pub(crate) fn next_due(&self, up: bool) -> Option<Instant> {
         let due = |call: &Call| match call.stage {
-            Stage::Again(at) => Some(at),
+            Stage::Again(at) if up => Some(at),
             _ => call.deadline,
         };
         self.open.iter().filter_map(due).min()

@@ -4,7 +4,9 @@
 //! them to the log; another waits until they are on disk, and answers. While some are on their
 //! way to disk, the next are made.
 
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,17 +24,23 @@ use crate::settings::Settings;
 use crate::tools::ToolFacts;
 use crate::{edge, wire};
 
-/// How many bundles may wait before whoever brings the next one waits, too.
-pub(crate) const QUEUE: usize = 256;
+/// When so many wait to be answered, the client is not listened to. Nobody else ever waits here:
+/// the others bring no more than one for each open call.
+const MOST_WAITING: usize = 4096;
 /// A bundle is handed over at this size even if more is coming.
 const MOST_GATHERED: usize = 16;
+/// Events of one name that are all recorded; of the later ones only those whose number is a power
+/// of two, so that no server can fill the disk by misbehaving.
+const MOST_EVENTS: u64 = 64;
 /// What all failures of a session go through.
 pub(crate) struct Door {
     settings: Settings,
     log: Log,
-    queue: SyncSender<Vec<Errand>>,
+    queue: Sender<Vec<Errand>>,
     session: Mutex<Session>,
     gathered: Mutex<Gathered>,
+    waiting: AtomicUsize,
+    events: Mutex<HashMap<&'static str, u64>>,
 }
 
 /// Errands that are handed over together, while somebody says that more is coming.
@@ -47,9 +55,17 @@ pub(crate) struct Burst<'a>(&'a Door);
 
 impl Drop for Burst<'_> {
     fn drop(&mut self) {
-        let mut gathered = self.0.gathered();
-        gathered.bursts -= 1;
-        self.0.hand_over(&mut gathered);
+        self.0.gathered().bursts -= 1;
+        self.0.hand_over();
+    }
+}
+
+impl Burst<'_> {
+    /// Hands over what there is, if it is worth it.
+    pub(crate) fn pause(&self) {
+        if self.0.gathered().errands.len() >= MOST_GATHERED {
+            self.0.hand_over();
+        }
     }
 }
 
@@ -157,12 +173,20 @@ impl From<Report> for Failing {
 
 /// What others do at the door.
 impl Door {
-    pub(crate) fn new(settings: Settings, log: Log, queue: SyncSender<Vec<Errand>>) -> Self {
+    pub(crate) fn new(settings: Settings, log: Log, queue: Sender<Vec<Errand>>) -> Self {
         let session = Mutex::new(Session {
             id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
             ..settings.session.clone()
         });
-        Self { settings, log, queue, session, gathered: Mutex::default() }
+        Self {
+            settings,
+            log,
+            queue,
+            session,
+            gathered: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            events: Mutex::default(),
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -206,7 +230,21 @@ impl Door {
     }
 
     /// Has something recorded that is no failure of a call.
-    pub(crate) fn event(&self, name: &str, facts: &Value) {
+    pub(crate) fn event(&self, name: &'static str, facts: &Value) {
+        let count = {
+            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = events.entry(name).or_default();
+            *count += 1;
+            *count
+        };
+        if count > MOST_EVENTS && !count.is_power_of_two() {
+            return;
+        }
+        let facts = &if count > MOST_EVENTS {
+            serde_json::json!({ "count": count, "last": facts })
+        } else {
+            facts.clone()
+        };
         let redactor = self.settings.contract.redactor();
         self.gather(Errand::Record(Entry::event(name, None, facts, redactor)));
     }
@@ -249,23 +287,32 @@ impl Door {
 
     /// Ends the door's own thread once everything before is settled.
     pub(crate) fn close(&self) {
-        let mut gathered = self.gathered();
-        gathered.errands.push(Errand::Stop);
-        self.hand_over(&mut gathered);
+        self.gathered().errands.push(Errand::Stop);
+        self.hand_over();
     }
 
-    fn gather(&self, errand: Errand) {
-        let mut gathered = self.gathered();
-        gathered.errands.push(errand);
-        if gathered.bursts == 0 || gathered.errands.len() >= MOST_GATHERED {
-            self.hand_over(&mut gathered);
+    /// Waits while too many answers wait. For the one who brings new requests.
+    pub(crate) fn wait_for_room(&self) {
+        while self.waiting.load(Ordering::Relaxed) > MOST_WAITING {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn hand_over(&self, gathered: &mut Gathered) {
-        if !gathered.errands.is_empty() {
+    fn gather(&self, errand: Errand) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let mut gathered = self.gathered();
+        gathered.errands.push(errand);
+        if gathered.bursts == 0 {
+            drop(gathered);
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&self) {
+        let errands = std::mem::take(&mut self.gathered().errands);
+        if !errands.is_empty() {
             // The door's thread ends only when nothing is open any more.
-            let _ = self.queue.send(std::mem::take(&mut gathered.errands));
+            let _ = self.queue.send(errands);
         }
     }
 
@@ -281,7 +328,7 @@ impl Door {
 /// What the door's own thread does.
 impl Door {
     /// Makes faults and gives them to the log, until it is told to stop.
-    pub(crate) fn serve(&self, errands: &Receiver<Vec<Errand>>, waiting: &SyncSender<Waiting>) {
+    pub(crate) fn serve(&self, errands: &Receiver<Vec<Errand>>, waiting: &Sender<Waiting>) {
         let mut open = true;
         while open {
             let Ok(bundle) = errands.recv() else { return };
@@ -299,6 +346,7 @@ impl Door {
     pub(crate) fn answer(&self, waiting: &Receiver<Waiting>, client: &dyn Outlet) {
         let mut ready = Vec::new();
         while let Ok(bundle) = waiting.recv() {
+            let done = bundle.len();
             for (ticket, answer) in bundle {
                 if !ready.is_empty() && !ticket.is_settled() {
                     client.send(&ready);
@@ -315,6 +363,7 @@ impl Door {
                 client.send(&ready);
                 ready.clear();
             }
+            self.waiting.fetch_sub(done, Ordering::Relaxed);
         }
     }
 

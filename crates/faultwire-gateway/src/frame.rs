@@ -120,12 +120,18 @@ impl Frames {
                 self.buffer.truncate(ROOM);
                 self.buffer.shrink_to_fit();
             }
-        } else if self.buffer.len() - self.end < self.buffer.len() / 4 {
+        } else if self.start > 0 && self.is_nearly_full() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.searched, self.start, self.end) = (self.searched - self.start, 0, kept);
         }
-        if self.buffer.len() - self.end < self.buffer.len() / 4 {
-            self.buffer.resize(self.buffer.len() * 2, 0);
+        // The limit, and one read more: then the line is too long, and need not be kept.
+        let most = self.limit.saturating_add(ROOM);
+        if self.is_nearly_full() && self.buffer.len() < most {
+            self.buffer.resize((self.buffer.len() * 2).min(most), 0);
         }
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        self.buffer.len() - self.end < self.buffer.len() / 4
     }
 }

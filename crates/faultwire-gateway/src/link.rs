@@ -1,9 +1,10 @@
 //! What client and server share: the open calls, and how the server is doing. Two threads meet
 //! here, one for each direction; the lock is held for a look-up at a time.
 //!
-//! Order of locks: the inlet, then the state. Never the other way round.
+//! Order of locks: the inlet, then the state, then the tools. Never another way round, and nobody
+//! waits for client or disk with one of them in hand.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ use crate::wire;
 
 /// How long the tool list may take before calls go on without it.
 const LIST_PATIENCE: Duration = Duration::from_secs(5);
+/// More pages than that, or one that leads to itself, and the list is taken to be over.
+const MOST_PAGES: usize = 256;
 
 /// One client and its server.
 pub(crate) struct Link {
@@ -40,11 +43,12 @@ pub(crate) struct Link {
 }
 
 /// Everything that both directions change.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct State {
     pub phase: Phase,
     pub calls: Calls,
     /// Requests of the server that the client has not answered.
-    pub asked: HashSet<Box<str>>,
+    pub asked: HashMap<Box<str>, Asked>,
     pub handshake: Handshake,
     pub listing: Option<Listing>,
     pub budget: Budget,
@@ -58,7 +62,18 @@ pub(crate) struct State {
     pub batches: bool,
     /// Lines of the server that were no messages.
     pub noise: u64,
+    /// No new calls are taken.
+    pub closing: bool,
+    /// How ids of our own begin.
+    own: String,
     lists: u64,
+}
+
+/// A question of the server.
+pub(crate) struct Asked {
+    pub since: Instant,
+    /// Whether somebody may have to think about it.
+    pub takes_time: bool,
 }
 
 /// How the server is doing.
@@ -78,15 +93,14 @@ pub(crate) enum Phase {
         /// What became of it.
         why: String,
     },
-    /// The session ends; no new calls.
-    Closing,
 }
 
 /// Our own question for the tool list.
 pub(crate) struct Listing {
     pub id: String,
     pub deadline: Instant,
-    first: bool,
+    /// Where the pages after the first began.
+    pages: Vec<String>,
     /// What the list was before the server was started again.
     pub before: Option<u64>,
     meta: Option<Value>,
@@ -111,7 +125,7 @@ impl Link {
         let state = State {
             phase: Phase::Up,
             calls: Calls::default(),
-            asked: HashSet::new(),
+            asked: HashMap::new(),
             handshake: Handshake::default(),
             listing: None,
             budget: Budget::new(settings.retry),
@@ -120,6 +134,8 @@ impl Link {
             employed: false,
             batches: false,
             noise: 0,
+            closing: false,
+            own: format!("\"faultwire-{:016x}-", edge::random()),
             lists: 0,
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
@@ -155,54 +171,96 @@ impl Link {
     /// A call failed. It is sent again if that is allowed, else it is answered.
     pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
         failing.tool = self.tools().facts(call.tool());
+        let Some(at) = self.again(&mut call, &mut failing) else { return call.fail(failing) };
         let mut state = self.state();
-        let retry = self.settings().retry;
-        let over = matches!(state.phase, Phase::Closing | Phase::Down { until: None, .. });
-        if retry.times > 0 && !over {
-            let fault = self.door.fault(&call, failing.report.clone(), &call.story());
-            let now = edge::now();
-            if let Some(at) = state.budget.again(retry, &call, &fault, failing.tool.safety, now) {
-                self.door.record_try(&call, &fault, failing.upstream_code);
-                call.attempt += 1;
-                call.stage = Stage::Again(at);
-                state.calls.insert(call);
-                return self.watch(&mut state, Some(at));
-            }
+        if state.calls.contains(call.id()) {
+            drop(state);
+            return call.fail(failing);
         }
-        drop(state);
-        call.fail(failing);
+        call.stage = Stage::Again(at);
+        state.calls.insert(call);
+        self.watch(&mut state, Some(at));
+    }
+
+    /// When a failed call is sent again, if it is; this try is recorded then.
+    fn again(&self, call: &mut Call, failing: &mut Failing) -> Option<Instant> {
+        let retry = self.settings().retry;
+        if retry.times == 0 {
+            return None;
+        }
+        let fault = self.door.fault(call, failing.report.clone(), &call.story());
+        let at = {
+            let mut state = self.state();
+            let over = state.closing || matches!(state.phase, Phase::Down { until: None, .. });
+            if over {
+                return None;
+            }
+            state.budget.again(retry, call, &fault, failing.tool.safety, edge::now())?
+        };
+        self.door.record_try(call, &fault, failing.upstream_code.take());
+        call.attempt += 1;
+        call.reached = fault.public().outcome.unwrap_or(Outcome::MaybeExecuted);
+        Some(at)
     }
 
     /// Sends everything that waited and may go now.
     pub(crate) fn release(&self) {
         let mut pipe = self.inlet.lock();
         let now = edge::now();
-        let mut refused = Vec::new();
         let mut state = self.state();
+        if state.phase != Phase::Up {
+            return;
+        }
+        if state.listing.is_none()
+            && let Some(ask) = self.ask_for_held(&mut state)
+        {
+            self.inlet.send(&mut pipe, &ask);
+        }
         let listing = state.listing.is_some();
-        if state.phase == Phase::Up {
-            let waits = |call: &Call| match call.stage {
-                Stage::Held => call.tool().is_none() || !listing,
-                Stage::Again(at) => at <= now,
-                Stage::Sent { .. } => false,
-            };
-            for mut call in state.calls.take_all(waits) {
-                let misfit = if call.attempt == 1 { self.misfit(&call) } else { None };
-                if let Some(failing) = misfit {
-                    refused.push((call, failing));
-                    continue;
-                }
+        let waits = |call: &Call| match call.stage {
+            Stage::Held => call.tool().is_none() || !listing,
+            Stage::Again(at) => at <= now,
+            Stage::Sent { .. } => false,
+        };
+        let calls = state.calls.take_all(waits);
+        drop(state);
+        // Checking may take its time; the client cannot touch these calls meanwhile, since it
+        // needs the inlet for that.
+        let judge = |call: Call| match call.attempt {
+            1 => (self.misfit(&call), call),
+            _ => (None, call),
+        };
+        let (refused, fine): (Vec<_>, Vec<_>) =
+            calls.into_iter().map(judge).partition(|(misfit, _)| misfit.is_some());
+        let mut state = self.state();
+        for (_, mut call) in fine {
+            if state.phase == Phase::Up {
                 call.stage = Stage::Sent { at: pipe.position() };
                 self.inlet.send(&mut pipe, call.line());
                 state.employed = true;
-                state.calls.insert(call);
             }
+            state.calls.insert(call);
         }
         drop(state);
         drop(pipe);
-        for (call, failing) in refused {
-            self.fail(call, failing);
+        for (failing, call) in refused {
+            if let Some(failing) = failing {
+                self.fail(call, failing);
+            }
         }
+    }
+
+    /// Asks for the tool list if a call waits that cannot be checked without it.
+    fn ask_for_held(&self, state: &mut State) -> Option<Vec<u8>> {
+        let era = {
+            let tools = self.tools();
+            let wants = |call: &&mut Call| {
+                call.stage == Stage::Held
+                    && call.tool().is_some_and(|tool| self.wants_list(&tools, tool))
+            };
+            state.calls.iter_mut().find(wants)?.story().era()
+        };
+        Some(self.ask_for_tools(state, era, None))
     }
 
     /// Asks the server for its tools, in the name of the era that the client speaks.
@@ -213,10 +271,11 @@ impl Link {
         before: Option<u64>,
     ) -> Vec<u8> {
         state.lists += 1;
-        let id = format!("\"faultwire-tools-{}\"", state.lists);
-        let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default);
+        let id = format!("{}{}\"", state.own, state.lists);
+        // The call that waits for it must have time left.
+        let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default / 4);
         let line = wire::list_tools(&id, None, meta.as_ref());
-        state.listing = Some(Listing { id, deadline, first: true, before, meta });
+        state.listing = Some(Listing { id, deadline, pages: Vec::new(), before, meta });
         self.watch(state, Some(deadline));
         line
     }
@@ -224,9 +283,13 @@ impl Link {
     /// The next page of our own question.
     pub(crate) fn next_page(state: &mut State, cursor: &str) -> Option<Vec<u8>> {
         state.lists += 1;
+        let id = format!("{}{}\"", state.own, state.lists);
         let listing = state.listing.as_mut()?;
-        listing.id = format!("\"faultwire-tools-{}\"", state.lists);
-        listing.first = false;
+        if listing.pages.len() >= MOST_PAGES || listing.pages.iter().any(|page| page == cursor) {
+            return None;
+        }
+        listing.pages.push(cursor.to_owned());
+        listing.id = id;
         Some(wire::list_tools(&listing.id, Some(cursor), listing.meta.as_ref()))
     }
 
@@ -289,11 +352,6 @@ impl Link {
             }
     }
 
-    /// The bytes that the server took, as far as is known.
-    pub(crate) fn written(&self) -> u64 {
-        self.inlet.lock().written()
-    }
-
     /// Sends something of our own to the server.
     pub(crate) fn tell_server(&self, line: &[u8]) {
         let mut pipe: MutexGuard<'_, Pipe> = self.inlet.lock();
@@ -301,8 +359,24 @@ impl Link {
     }
 }
 
+impl State {
+    /// Takes out the question that an answer of the client is for, if there is one.
+    pub(crate) fn take_asked(&mut self, id: &str) -> bool {
+        if self.asked.remove(id).is_some() {
+            return true;
+        }
+        let other = self.asked.keys().find(|asked| wire::same(asked, id)).cloned();
+        other.is_some_and(|id| self.asked.remove(&id).is_some())
+    }
+
+    /// Whether an id is one of ours.
+    pub(crate) fn is_own(&self, id: &str) -> bool {
+        id.starts_with(&self.own)
+    }
+}
+
 impl Listing {
     pub(crate) fn is_first(&self) -> bool {
-        self.first
+        self.pages.is_empty()
     }
 }

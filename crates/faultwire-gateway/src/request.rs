@@ -68,11 +68,6 @@ impl Story {
         self.is_modern().then(|| Value::Object(kept.collect()))
     }
 
-    /// The token under which progress is told.
-    pub(crate) fn progress_token(&self) -> Option<&Value> {
-        self.meta.get("progressToken")
-    }
-
     /// Puts what the client said of itself and of its plan into a report.
     pub(crate) fn tell(&self, report: &mut Report) {
         let text = |names: &[&str]| {
@@ -90,6 +85,13 @@ impl Story {
     fn client(&self) -> Option<String> {
         named(self.meta.get(wire::CLIENT_INFO)?)
     }
+}
+
+/// The token under which the progress of a request is told.
+pub(crate) fn progress_token(line: &str) -> Option<Value> {
+    let line = peek(line.as_bytes());
+    let meta: &RawValue = wire::member(line.params?, "_meta")?;
+    wire::member(meta, "progressToken")
 }
 
 /// `name/version` of a client or server.

@@ -2,8 +2,8 @@
 //! rare happens here, on one thread, one thing after the other.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeWriter};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
@@ -43,6 +43,8 @@ pub(crate) enum Event {
     ClientGone,
     /// The operator ends the session.
     Signal,
+    /// A thread of ours panicked: nothing can be relied on any more.
+    Panicked(&'static str),
 }
 
 /// One run of the server.
@@ -51,7 +53,7 @@ struct Server {
     group: Group,
     listener: Option<JoinHandle<()>>,
     /// Closed to end the listener.
-    stop: Option<OwnedFd>,
+    stop: Option<PipeWriter>,
     exited: Option<String>,
     silent: bool,
     /// When it is not waited for any longer.
@@ -99,9 +101,14 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Watches until the session is over.
+    /// Watches until the session is over. Nothing is open then.
     pub(crate) fn watch(&mut self) {
-        while self.server.is_some() || self.ending.is_none() {
+        self.watch_on();
+        self.abandon();
+    }
+
+    fn watch_on(&mut self) {
+        while self.server.is_some() || !matches!(self.ending, Some(Ending::Stop(..))) {
             let wait = self.due().map(|due| due.saturating_duration_since(edge::now()));
             let event = match wait {
                 Some(wait) => match self.events.recv_timeout(wait) {
@@ -141,12 +148,13 @@ impl Supervisor {
             Event::ClientGone => self.end_now(),
             Event::Signal if self.ending.is_some() => self.end_now(),
             Event::Signal => {
-                let mut state = self.link.state();
-                if state.phase == Phase::Up {
-                    state.phase = Phase::Closing;
-                }
-                drop(state);
+                self.link.state().closing = true;
                 self.end();
+            }
+            Event::Panicked(thread) => {
+                tracing::error!(thread, "a part of the gateway failed; the session ends");
+                self.link.door.event("panicked", &json!({ "thread": thread }));
+                self.end_now();
             }
         }
     }
@@ -167,7 +175,7 @@ impl Supervisor {
         let phase = match state.phase {
             Phase::Opening { until } => Some(until),
             Phase::Down { until, .. } => until,
-            Phase::Up | Phase::Closing => None,
+            Phase::Up => None,
         };
         let ending = self.ending.map(|ending| match ending {
             Ending::Drain(at) | Ending::Stop(_, at) => at,
@@ -176,7 +184,7 @@ impl Supervisor {
         let drained = matches!(self.ending, Some(Ending::Drain(_)))
             .then(|| edge::now() + Duration::from_millis(10));
         let dues = [
-            state.calls.next_due(),
+            state.calls.next_due(state.phase == Phase::Up),
             state.listing.as_ref().map(|listing| listing.deadline),
             phase,
             self.server.as_ref().and_then(|server| server.patience),
@@ -196,7 +204,9 @@ impl Supervisor {
             self.link.tools().known = Known::Never;
         }
         // A user may take long to answer what the server asked; the call waits for that.
-        let waits_for_client = !state.asked.is_empty();
+        let longest = self.link.settings().deadlines.hard;
+        state.asked.retain(|_, asked| now.saturating_duration_since(asked.since) < longest);
+        let waits_for_client = state.asked.values().any(|asked| asked.takes_time);
         let mut over = Vec::new();
         for call in state.calls.iter_mut() {
             let hard = call.hard.is_some_and(|hard| hard <= now);
@@ -219,9 +229,8 @@ impl Supervisor {
     fn time_out(&self, call: Call, now: Instant) {
         let took = now.saturating_duration_since(call.since);
         let message = format!("No answer within {} ms", took.as_millis());
-        let outcome = call.outcome(self.link.written());
-        let sent = matches!(call.stage, Stage::Sent { .. });
-        if sent && call.method != Method::Initialize {
+        let outcome = call.withdraw(&mut self.link.inlet.lock());
+        if outcome != Outcome::NotSent && call.method != Method::Initialize {
             self.link.tell_server(&wire::cancelled(call.id(), "timeout"));
         }
         let failing = Failing::observed(self.link.contract(), Condition::Timeout);
@@ -247,7 +256,8 @@ impl Supervisor {
     fn bury(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         drop(server.stop.take());
-        if let Some(listener) = server.listener.take() {
+        // One that has not said that it is done may be waiting for the client to read.
+        if let Some(listener) = server.listener.take().filter(|_| server.silent) {
             let _ = listener.join();
         }
         let how = server.exited.unwrap_or_else(|| "ended".to_owned());
@@ -275,28 +285,36 @@ impl Supervisor {
         let asked = std::mem::take(&mut state.asked);
         // What the server never got is for the next one.
         for call in state.calls.iter_mut() {
-            if call.outcome(written) == Outcome::NotSent && matches!(call.stage, Stage::Sent { .. })
-            {
+            if matches!(call.stage, Stage::Sent { .. }) && !call.is_out(written) {
                 call.stage = Stage::Held;
             }
         }
         let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
         let crashed = state.calls.take_all(sent);
-        let stranded = state.calls.take_all(|_| until.is_none());
         drop(state);
         drop(pipe);
         if self.ending.is_none() {
             tracing::warn!(run = server.run, "the server {how}");
             self.link.door.event("server_ended", &json!({ "run": server.run, "how": how }));
         }
-        for id in asked {
-            self.link.client.send(&wire::cancelled(&id, "the server ended"));
+        for id in asked.keys() {
+            self.link.client.send(&wire::cancelled(id, "the server ended"));
         }
         for call in crashed {
             let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
                 .saying(format!("The server {how} with the call open"));
             self.link.fail(call, failing);
         }
+        self.fail_stranded();
+    }
+
+    /// Fails what waits for a server, when none will come.
+    fn fail_stranded(&self) {
+        let mut state = self.link.state();
+        let Phase::Down { until: None, why } = &state.phase else { return };
+        let why = why.clone();
+        let stranded = state.calls.take_all(|_| true);
+        drop(state);
         for call in stranded {
             self.link.fail(call, self.link.unreachable(None, &why));
         }
@@ -317,11 +335,13 @@ impl Supervisor {
                             Next::GiveUp => None,
                         };
                         self.link.state().phase = Phase::Down { until, why };
+                        self.fail_stranded();
                     }
                 }
             }
             Phase::Opening { until } if until <= now => {
                 tracing::warn!("the server was started again and does not answer the handshake");
+                self.link.state().phase = Phase::Opening { until: now + GRACE };
                 self.signal(Signal::KILL);
             }
             _ => {}
@@ -330,14 +350,17 @@ impl Supervisor {
 
     /// Starts a run of the server, and says the handshake again if there was one.
     fn run(&mut self) -> io::Result<Server> {
+        let (stopped, stop) = io::pipe()?;
         let started = process::start(&self.command)?;
         self.link.inlet.connect(started.stdin)?;
         self.runs += 1;
         let run = self.runs;
-        let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (link, stdout) = (Arc::clone(&self.link), started.stdout);
         let listener = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            Listener::new(&link).listen(stdout, &stopped);
+            let listen = || Listener::new(&link).listen(stdout, &stopped);
+            if catch_unwind(AssertUnwindSafe(listen)).is_err() {
+                let _ = link.events.send(Event::Panicked("listener"));
+            }
             let _ = link.events.send(Event::Silent(run));
         })?;
         let (events, process) = (self.link.events.clone(), started.process);
@@ -397,7 +420,7 @@ impl Supervisor {
 
     fn attend_ending(&mut self, now: Instant) {
         match self.ending {
-            Some(Ending::Drain(at)) if at <= now || self.link.state().calls.is_empty() => {
+            Some(Ending::Drain(at)) if at <= now || self.server.is_none() || self.is_idle() => {
                 self.abandon();
                 self.link.inlet.close();
                 self.ending = Some(Ending::Stop(Step::Terminate, now + GRACE));
@@ -422,15 +445,25 @@ impl Supervisor {
         }
     }
 
+    /// Whether nothing is open. Calls that wait are taken in hand with the inlet locked.
+    fn is_idle(&self) -> bool {
+        let _pipe = self.link.inlet.lock();
+        self.link.state().calls.is_empty()
+    }
+
     /// Fails what is open when the session ends.
     fn abandon(&self) {
+        let mut pipe = self.link.inlet.lock();
         let mut state = self.link.state();
-        state.phase = Phase::Closing;
+        state.closing = true;
         let calls = state.calls.take_all(|_| true);
         drop(state);
-        let written = self.link.written();
+        let mut over = Vec::with_capacity(calls.len());
         for call in calls {
-            let outcome = call.outcome(written);
+            over.push((call.withdraw(&mut pipe), call));
+        }
+        drop(pipe);
+        for (outcome, call) in over {
             let failing = Failing::observed(self.link.contract(), Condition::Timeout)
                 .saying("The session ended before the server answered")
                 .outcome(outcome);

@@ -30,12 +30,13 @@ pub(crate) enum Known {
 pub(crate) struct Tools {
     by_name: HashMap<Box<str>, Arc<Tool>>,
     pub known: Known,
-    digest: u64,
 }
 
 /// One tool.
 pub(crate) struct Tool {
     pub facts: ToolFacts,
+    /// Differs when anything in the list says something else of it.
+    digest: u64,
     schema_text: Option<Box<str>>,
     schema: OnceLock<Schema>,
 }
@@ -56,7 +57,6 @@ impl Default for ToolFacts {
 /// A page of the list.
 pub(crate) struct Page {
     tools: Vec<(Box<str>, Tool)>,
-    digest: u64,
     /// Where the next page begins.
     pub next: Option<String>,
 }
@@ -73,10 +73,8 @@ impl Page {
             next_cursor: Option<String>,
         }
         let listed: Listed<'_> = serde_json::from_str(result.get()).ok()?;
-        let mut digest = DefaultHasher::new();
-        listed.tools.iter().for_each(|raw| raw.get().hash(&mut digest));
         let tools = listed.tools.iter().filter_map(|raw| Tool::read(raw)).collect();
-        Some(Self { tools, digest: digest.finish(), next: listed.next_cursor })
+        Some(Self { tools, next: listed.next_cursor })
     }
 }
 
@@ -111,7 +109,10 @@ impl Tool {
         };
         let facts = ToolFacts { has_output_schema: tool.output_schema.is_some(), safety };
         let schema_text = tool.input_schema.map(|raw| raw.get().into());
-        Some((tool.name, Self { facts, schema_text, schema: OnceLock::new() }))
+        let mut digest = DefaultHasher::new();
+        raw.get().hash(&mut digest);
+        let digest = digest.finish();
+        Some((tool.name, Self { facts, digest, schema_text, schema: OnceLock::new() }))
     }
 
     /// The schema of its arguments, compiled at its first use.
@@ -141,13 +142,8 @@ impl Tools {
     /// Takes in a page. Tools that are as before keep their compiled schema.
     pub(crate) fn learn(&mut self, page: Page, first: bool) {
         let before = if first { std::mem::take(&mut self.by_name) } else { HashMap::new() };
-        self.digest = if first { page.digest } else { self.digest.rotate_left(7) ^ page.digest };
         for (name, tool) in page.tools {
-            let same = before.get(&name).filter(|old| {
-                old.schema_text == tool.schema_text
-                    && old.facts.has_output_schema == tool.facts.has_output_schema
-                    && old.facts.safety == tool.facts.safety
-            });
+            let same = before.get(&name).filter(|old| old.digest == tool.digest);
             let tool = same.map_or_else(|| Arc::new(tool), Arc::clone);
             self.by_name.insert(name, tool);
         }
@@ -159,8 +155,9 @@ impl Tools {
         self.known = Known::No;
     }
 
-    /// Something that differs when the list does.
+    /// Something that differs when the list does, in whichever order and pages it comes.
     pub(crate) fn digest(&self) -> Option<u64> {
-        (self.known == Known::Yes).then_some(self.digest)
+        let all = self.by_name.values().fold(0u64, |sum, tool| sum.wrapping_add(tool.digest));
+        (self.known == Known::Yes).then_some(all)
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const DISCOVER: &str = "server/discover";
+pub(crate) const PING: &str = "ping";
 pub(crate) const TOOLS_CALL: &str = "tools/call";
 pub(crate) const TOOLS_LIST: &str = "tools/list";
 pub(crate) const INITIALIZED: &str = "notifications/initialized";
@@ -110,6 +111,16 @@ pub(crate) fn member<'a, T: Deserialize<'a>>(params: &'a RawValue, name: &str) -
 pub(crate) fn number(id: &str) -> Option<f64> {
     let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
     bare.parse::<f64>().ok().filter(|n| n.is_finite())
+}
+
+/// Whether two ids are the same text, or the same number, in whichever spelling.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    let text = |id: &str| id.starts_with('"').then(|| serde_json::from_str::<String>(id).ok());
+    match (text(one), text(other)) {
+        (Some(one), Some(other)) => one.is_some() && one == other,
+        (None, None) => number(one).is_some() && number(one) == number(other),
+        _ => false,
+    }
 }
 
 /// The id in a line that is no message: seen before the line broke off, or at the very end of

@@ -1,5 +1,6 @@
 //! Integration tests of the command line: the real binary, real pipes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::format_collect, reason = "the texts are small")]
 #![allow(clippy::disallowed_methods, reason = "tests wait for real processes")]
 
 mod alerts;

@@ -3,6 +3,7 @@
 mod arguments;
 mod client;
 mod deadlines;
+mod hostile;
 mod matrix;
 mod parts;
 mod real;

@@ -27,6 +27,9 @@ pub struct Line<'a> {
     pub(super) message: Message<'a>,
 }
 
+/// Why a line is no message that may go on in the next one.
+pub const CUT_OFF: &str = "JSON that is cut off";
+
 /// What sort of message a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
@@ -129,7 +132,7 @@ pub fn peek(bytes: &[u8]) -> Line<'_> {
     let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
     match read.and_then(|()| deserializer.end()) {
         Ok(()) => top.line(text),
-        Err(e) if e.is_eof() => top.broken(text, "JSON that is cut off"),
+        Err(e) if e.is_eof() => top.broken(text, CUT_OFF),
         Err(_) => top.broken(text, "no JSON"),
     }
 }

@@ -5,16 +5,18 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use faultwire::audit::Log;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::door::{Door, QUEUE};
+use crate::door::Door;
 use crate::edge;
 use crate::frame::{Frame, Frames};
 use crate::link::{Link, Verdict};
@@ -27,6 +29,9 @@ use crate::wire::salvage_id;
 /// So many lines are passed on together, even if more are there: the other side can begin with
 /// them meanwhile.
 pub(crate) const LINES_TOGETHER: usize = 16;
+
+/// How long the last answers may take when the session is over.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// The client's side.
 pub struct Streams {
@@ -61,7 +66,7 @@ pub fn wrap(
     streams: Streams,
 ) -> Result<(), WrapError> {
     let (events, heard) = channel();
-    let (queue, errands) = sync_channel(QUEUE);
+    let (queue, errands) = channel();
     let door = Arc::new(Door::new(settings, log.clone(), queue));
     let broken = events.clone();
     let client: Arc<dyn Outlet> = Arc::new(Stream::new(streams.output, move || {
@@ -72,21 +77,25 @@ pub fn wrap(
         Supervisor::start(Arc::clone(&link), command.to_vec(), heard).map_err(|error| {
             WrapError::Start { command: command.first().cloned().unwrap_or_default(), error }
         })?;
-    let (waiting, answers) = sync_channel(QUEUE);
-    spawn("door", {
+    let (waiting, answers) = channel();
+    spawn("door", &events, {
         let door = Arc::clone(&door);
         move || door.serve(&errands, &waiting)
     })?;
-    let answering = spawn("answers", {
+    let (done, answered) = channel();
+    spawn("answers", &events, {
         let door = Arc::clone(&door);
-        move || door.answer(&answers, &*client)
+        move || {
+            door.answer(&answers, &*client);
+            let _ = done.send(());
+        }
     })?;
-    spawn("inlet", {
+    spawn("inlet", &events, {
         let link = Arc::clone(&link);
         move || link.inlet.serve()
     })?;
-    hear_signals(events)?;
-    spawn("client", {
+    hear_signals(&events)?;
+    spawn("client", &events, {
         let link = Arc::clone(&link);
         move || {
             listen(&link, streams.input);
@@ -96,25 +105,36 @@ pub fn wrap(
     supervisor.watch();
     link.inlet.end();
     door.close();
-    // A panic there has been told by its thread already.
-    let _ = answering.join();
+    // A client that reads nothing any more is not waited for.
+    let _ = answered.recv_timeout(LAST_ANSWERS);
     Ok(())
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(run)
+/// A thread of the session. If it panics, the session cannot go on.
+fn spawn(
+    name: &'static str,
+    events: &Sender<Event>,
+    run: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let events = events.clone();
+    let guarded = move || {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            let _ = events.send(Event::Panicked(name));
+        }
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(guarded).map(drop)
 }
 
-fn hear_signals(events: Sender<Event>) -> io::Result<()> {
+fn hear_signals(events: &Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    spawn("signals", move || {
+    let heard = events.clone();
+    spawn("signals", events, move || {
         for _ in signals.forever() {
-            if events.send(Event::Signal).is_err() {
+            if heard.send(Event::Signal).is_err() {
                 return;
             }
         }
-    })?;
-    Ok(())
+    })
 }
 
 /// The thread that listens to the client.
@@ -122,6 +142,7 @@ fn listen(link: &Link, mut input: File) {
     let mut frames = Frames::new(link.settings().limits.line_bytes);
     let mut overlong_told = false;
     loop {
+        link.door.wait_for_room();
         match frames.fill(&mut input) {
             Ok(0) => break,
             Ok(_) => take_apart(link, &mut frames, &mut overlong_told),
@@ -165,17 +186,10 @@ fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
             Frame::Overlong(head) => {
                 let id = salvage_id(head);
                 *overlong_told = id.is_some();
-                if *overlong_told {
-                    link.overlong_of_client(id.as_deref());
-                }
-                Verdict::Drop
+                if *overlong_told { link.overlong_of_client(id.as_deref()) } else { Verdict::Drop }
             }
-            Frame::OverlongEnd(tail) => {
-                if !*overlong_told {
-                    link.overlong_of_client(salvage_id(tail).as_deref());
-                }
-                Verdict::Drop
-            }
+            Frame::OverlongEnd(_) if *overlong_told => Verdict::Drop,
+            Frame::OverlongEnd(tail) => link.overlong_of_client(salvage_id(tail).as_deref()),
         };
         match (verdict, frame) {
             (Verdict::Pass, Frame::Line(line)) if line.start == run.end => {

@@ -1,5 +1,7 @@
 //! Arguments against the tool's own schema, before the call is sent (W4).
 
+mod cost;
+
 use faultwire_contract::{Aspect, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
@@ -39,13 +41,16 @@ pub(crate) struct Misfit {
 impl Schema {
     pub(crate) fn compile(tool: &str, text: Option<&str>) -> Self {
         let Some(text) = text else { return Self::Open };
-        let built =
-            serde_json::from_str::<Value>(text).map_err(|e| e.to_string()).and_then(|schema| {
-                match jsonschema::validator_for(&schema) {
-                    Ok(validator) => Ok((schema, validator)),
-                    Err(e) => Err(e.to_string()),
-                }
-            });
+        let built = serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
+        let built = built.and_then(|schema| {
+            if cost::of(&schema) > cost::MOST {
+                return Err("checking it could take for ever".to_owned());
+            }
+            match jsonschema::validator_for(&schema) {
+                Ok(validator) => Ok((schema, validator)),
+                Err(e) => Err(e.to_string()),
+            }
+        });
         match built {
             Ok((schema, validator)) => {
                 let takes_nothing = validator.is_valid(&json!({}));

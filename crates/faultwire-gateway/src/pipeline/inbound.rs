@@ -1,5 +1,6 @@
 //! From the client to the server.
 
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, peek};
@@ -11,6 +12,7 @@ use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::door::{Failing, Said};
 use crate::link::{Link, Phase, State, Verdict};
+use crate::nesting::deeper_than;
 use crate::request::ToolCall;
 use crate::wire;
 
@@ -44,20 +46,33 @@ impl Link {
     }
 
     /// A line of the client that is too long, of which only the id is known.
-    pub(crate) fn overlong_of_client(&self, id: Option<&str>) {
+    pub(crate) fn overlong_of_client(&self, id: Option<&str>) -> Verdict {
+        if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
+            let message = "The client's answer is too long";
+            return Verdict::Instead(wire::error(
+                Some(id),
+                wire::INVALID_REQUEST,
+                message,
+                b"null",
+            ));
+        }
+        let id = id.filter(|id| !self.state().calls.contains(id));
         let limit = self.settings().limits.line_bytes;
         let message = format!("The request has more than {limit} bytes");
         let failing = self.bad(Aspect::Value).saying(message);
         self.door.refuse(id, wire::INVALID_REQUEST, failing);
+        Verdict::Drop
     }
 
     fn message_of_client(&self, bytes: &[u8], place: Place) -> Verdict {
         let line = peek(bytes);
         match (line.sort(), line.id) {
             (Sort::Request, Some(id)) => self.request(id, &line, place),
-            (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes),
+            (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
-            (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id) => Verdict::Pass,
+            (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id).is_some() => {
+                Verdict::Pass
+            }
             (Sort::Malformed(why), _) => self.refuse_line(bytes, why),
             (Sort::Reply, None) => self.refuse_line(bytes, "a reply without an id"),
         }
@@ -68,7 +83,7 @@ impl Link {
             Ok(_) => wire::INVALID_REQUEST,
             Err(_) => wire::PARSE_ERROR,
         };
-        let id = wire::salvage_id(bytes);
+        let id = wire::salvage_id(bytes).filter(|id| !self.state().calls.contains(id));
         let failing =
             self.bad(Aspect::Format).saying(format!("This is no JSON-RPC message: {why}"));
         self.door.refuse(id.as_deref(), number, failing);
@@ -81,7 +96,7 @@ impl Link {
     }
 
     fn answer_to_server(&self, id: &str) -> Verdict {
-        if self.state().asked.remove(id) {
+        if self.state().take_asked(id) {
             return Verdict::Pass;
         }
         // The server that asked is gone, or took its question back.
@@ -89,22 +104,23 @@ impl Link {
         Verdict::Drop
     }
 
-    fn notification(&self, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+    fn notification(&self, line: &Line<'_>, bytes: &[u8], place: Place) -> Verdict {
         let mut state = self.state();
         match line.method.as_deref() {
             Some(wire::INITIALIZED) => state.handshake.confirm(bytes),
             Some(wire::CANCELLED) => {
                 let cancelled = line.params.and_then(|p| wire::member::<&RawValue>(p, "requestId"));
-                return cancelled.map_or(Verdict::Pass, |id| self.cancel(state, id.get()));
+                return cancelled.map_or(Verdict::Pass, |id| self.cancel(state, id.get(), place));
             }
             _ => {}
         }
         // Whoever comes back hears the handshake anew; anything else was said to somebody else.
-        if state.phase == Phase::Up { Verdict::Pass } else { Verdict::Drop }
+        let heard = state.phase == Phase::Up && bytes.len() <= place.room;
+        if heard { Verdict::Pass } else { Verdict::Drop }
     }
 
     /// The client takes a call back.
-    fn cancel(&self, mut state: std::sync::MutexGuard<'_, State>, id: &str) -> Verdict {
+    fn cancel(&self, mut state: MutexGuard<'_, State>, id: &str, place: Place) -> Verdict {
         let up = state.phase == Phase::Up;
         let Some(call) = state.calls.give_up(id, "cancelled") else {
             return if up { Verdict::Pass } else { Verdict::Drop };
@@ -119,7 +135,7 @@ impl Link {
             failing.said = Said::Nothing;
         }
         call.fail(failing);
-        if sent && up { Verdict::Pass } else { Verdict::Drop }
+        if sent && up && place.room > 0 { Verdict::Pass } else { Verdict::Drop }
     }
 
     fn request(&self, id: &str, line: &Line<'_>, place: Place) -> Verdict {
@@ -129,6 +145,14 @@ impl Link {
             return Verdict::Drop;
         }
         let name = line.method.as_deref().unwrap_or_default();
+        if deeper_than(line.text.as_bytes(), self.settings().limits.depth) {
+            let method = method(name, None);
+            let call = Call::new(&self.door, line, id, method, None, place.now);
+            let message =
+                format!("The request is deeper than {} levels", self.settings().limits.depth);
+            call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
+            return Verdict::Drop;
+        }
         if name != wire::TOOLS_CALL {
             let method = method(name, line.params);
             return self.open(Call::new(&self.door, line, id, method, None, place.now), place);
@@ -212,16 +236,17 @@ impl Link {
             let message = format!("The request id {} is still in use", call.id());
             return Some(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));
         }
-        match &state.phase {
-            Phase::Closing => {
-                let failing = Failing::observed(self.contract(), Condition::NotReady);
-                return Some(failing.saying("The gateway is shutting down"));
-            }
-            Phase::Down { until, why } => return Some(self.unreachable(*until, why)),
-            Phase::Up | Phase::Opening { .. } => {}
+        if state.closing {
+            let failing = Failing::observed(self.contract(), Condition::NotReady);
+            return Some(failing.saying("The gateway is shutting down"));
         }
-        if state.calls.len() >= limits.in_flight {
-            let message = format!("{} calls are open already", limits.in_flight);
+        if let Phase::Down { until, why } = &state.phase {
+            return Some(self.unreachable(*until, why));
+        }
+        let bytes = state.calls.bytes().saturating_add(call.line().len());
+        let too_much = bytes > limits.backlog_bytes && !state.calls.is_empty();
+        if state.calls.len() >= limits.in_flight || too_much {
+            let message = format!("{} calls are open already", state.calls.len());
             return Some(
                 Failing::observed(self.contract(), Condition::RateLimited).saying(message),
             );
@@ -241,6 +266,7 @@ fn method(name: &str, params: Option<&RawValue>) -> Method {
     }
     match name {
         wire::INITIALIZE => Method::Initialize,
+        wire::TOOLS_CALL => Method::ToolsCall,
         wire::TOOLS_LIST => {
             let paged = params.and_then(|p| serde_json::from_str::<Paged>(p.get()).ok());
             Method::ToolsList { first_page: paged.and_then(|p| p.cursor).is_none() }

@@ -1,7 +1,7 @@
 //! From the server to the client.
 
 use faultwire_contract::{
-    Answers, Aspect, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
+    Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::call::{Call, Method};
 use crate::calls::Unmatched;
 use crate::door::{Failing, Said};
 use crate::edge;
-use crate::link::{Link, Phase, Verdict};
+use crate::link::{Asked, Link, Phase, Verdict};
 use crate::nesting::deeper_than;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
@@ -27,6 +27,7 @@ impl Link {
                     let list = self.state().batches;
                     batch::judged(line, &members, list, |m| self.message_of_server(m))
                 }
+                None if batch::is_cut_off(line) => Verdict::Unfinished,
                 None => self.message_of_server(line),
             },
             _ => self.oddly_begun(line),
@@ -57,9 +58,9 @@ impl Link {
         let line = peek(bytes);
         match (line.sort(), line.id) {
             (Sort::Reply, Some(id)) => self.reply(id, &line, bytes),
-            (Sort::Request, Some(id)) => self.question(id, bytes),
+            (Sort::Request, Some(id)) if wire::is_id(id) => self.question(id, &line, bytes),
             (Sort::Request | Sort::Notification, _) => self.notice(&line, bytes),
-            (Sort::Malformed("JSON that is cut off"), _) => Verdict::Unfinished,
+            (Sort::Malformed(CUT_OFF), _) => Verdict::Unfinished,
             (Sort::Malformed(_), _) => {
                 self.garbled(bytes);
                 Verdict::Drop
@@ -74,13 +75,16 @@ impl Link {
     fn reply(&self, id: &str, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let mut state = self.state();
         let Some(call) = state.calls.answered(id) else {
-            let own = state.listing.as_ref().is_some_and(|listing| listing.id == id);
+            let asked = state.listing.as_ref().is_some_and(|listing| listing.id == id);
+            let own = state.is_own(id);
             let opening =
                 matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
             drop(state);
-            match (own, opening) {
-                (true, _) => self.listed(bytes),
-                (_, true) => self.opened(line),
+            match (asked, own, opening) {
+                (true, ..) => self.listed(bytes),
+                // A list that comes too late is of no use, and nobody's answer.
+                (_, true, _) => {}
+                (.., true) => self.opened(line),
                 _ => self.misdirected(Some(id), bytes),
             }
             return Verdict::Drop;
@@ -143,15 +147,14 @@ impl Link {
         let (Some(name), Some(condition)) = (call.tool(), failing.report.condition) else {
             return;
         };
-        let tools = self.tools();
         match condition {
             Condition::UnknownTool => {
-                let near = tools.nearest(name).map(str::to_owned);
+                let near = self.tools().nearest(name).map(str::to_owned);
                 failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
             }
             Condition::InvalidArguments => {
                 let arguments = call.story().arguments.map(|a| a.to_string());
-                let tool = tools.get(name);
+                let tool = self.tools().get(name).cloned();
                 let misfit = tool.and_then(|t| t.schema(name).misfit(arguments.as_deref()));
                 if let Some(misfit) = misfit {
                     failing.report.details.get_or_insert_with(|| misfit.details());
@@ -162,13 +165,21 @@ impl Link {
     }
 
     /// A request of the server to the client.
-    fn question(&self, id: &str, bytes: &[u8]) -> Verdict {
-        if self.too_deep(bytes) {
-            let message = "The request is nested too deeply";
+    fn question(&self, id: &str, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let refuse = |message| {
             self.tell_server(&wire::error(Some(id), wire::INVALID_REQUEST, message, b"null"));
-            return Verdict::Drop;
+            Verdict::Drop
+        };
+        if self.too_deep(bytes) {
+            return refuse("The request is nested too deeply");
         }
-        self.state().asked.insert(id.into());
+        let mut state = self.state();
+        if state.asked.len() >= self.settings().limits.in_flight {
+            drop(state);
+            return refuse("Too many requests are open");
+        }
+        let takes_time = line.method.as_deref() != Some(wire::PING);
+        state.asked.insert(id.into(), Asked { since: edge::now(), takes_time });
         Verdict::Pass
     }
 
@@ -206,12 +217,12 @@ impl Link {
         let now = edge::now();
         // The token is mostly the id itself.
         if let Some(call) = state.calls.get_mut(&token.to_string())
-            && call.story().progress_token() == Some(token)
+            && call.has_token(token)
         {
             return call.progress(now);
         }
         let mut calls = state.calls.iter_mut();
-        if let Some(call) = calls.find(|call| call.story().progress_token() == Some(token)) {
+        if let Some(call) = calls.find(|call| call.has_token(token)) {
             call.progress(now);
         }
     }
@@ -244,14 +255,15 @@ impl Link {
     pub(crate) fn garbled(&self, bytes: &[u8]) {
         let line = peek(bytes);
         let Sort::Malformed(why) = line.sort() else { return };
-        let looks_meant =
-            bytes.trim_ascii_start().first().is_some_and(|b| matches!(b, b'{' | b'['))
-                || std::str::from_utf8(bytes).is_err();
-        let id = wire::salvage_id(bytes);
+        // A log in JSON is no answer, whatever it says under `id`.
+        let meant = [&b"\"jsonrpc\""[..], b"\"result\"", b"\"error\""]
+            .iter()
+            .any(|word| memchr::memmem::find(bytes, word).is_some());
+        let id = wire::salvage_id(bytes).filter(|_| meant);
         let mut state = self.state();
         let call = match id.as_deref() {
             Some(id) => state.calls.answered(id),
-            None if looks_meant => state.calls.meant(None),
+            None if meant => state.calls.meant(None),
             None => None,
         };
         if let Some(call) = call {
@@ -317,9 +329,11 @@ impl Link {
         let Some(listing) = state.listing.as_ref() else { return };
         let (first, before) = (listing.is_first(), listing.before);
         let next = page.as_ref().and_then(|page| page.next.clone());
-        match page {
-            Some(page) => self.tools().learn(page, first),
-            None => self.tools().known = Known::Never,
+        if let Some(page) = page {
+            self.tools().learn(page, first);
+        } else {
+            tracing::warn!("the server does not tell its tools; arguments are not checked");
+            self.tools().known = Known::Never;
         }
         if let Some(more) = next.and_then(|cursor| Self::next_page(&mut state, &cursor)) {
             drop(state);

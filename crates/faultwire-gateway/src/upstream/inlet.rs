@@ -12,6 +12,9 @@ use rustix::io::ioctl_fionbio;
 /// How long the thread waits before it looks whether the server is still the same one.
 const GLANCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
+/// Short messages of our own may go a little beyond the limit.
+const SPARE: usize = 64 * 1024;
+
 /// Where the server reads.
 pub(crate) struct Inlet {
     state: Mutex<Pipe>,
@@ -21,6 +24,8 @@ pub(crate) struct Inlet {
 /// The pipe to one server after the other.
 pub(crate) struct Pipe {
     file: Option<Arc<File>>,
+    /// What the pipe has not taken yet begins here in the backlog.
+    start: usize,
     backlog: Vec<u8>,
     /// Bytes that were ever meant for this server, and those that it was given.
     queued: u64,
@@ -36,6 +41,7 @@ impl Inlet {
     pub(crate) fn new(limit: usize) -> Self {
         let state = Pipe {
             file: None,
+            start: 0,
             backlog: Vec::new(),
             queued: 0,
             written: 0,
@@ -71,7 +77,7 @@ impl Inlet {
     pub(crate) fn close(&self) {
         let mut pipe = self.lock();
         pipe.closing = true;
-        if pipe.backlog.is_empty() {
+        if pipe.waiting() == 0 {
             pipe.file = None;
         }
         self.work.notify_one();
@@ -89,7 +95,7 @@ impl Inlet {
     pub(crate) fn serve(&self) {
         let mut pipe = self.lock();
         while !pipe.over {
-            let waiting = pipe.file.as_ref().filter(|_| !pipe.backlog.is_empty()).map(Arc::clone);
+            let waiting = pipe.file.as_ref().filter(|_| pipe.waiting() > 0).map(Arc::clone);
             let Some(file) = waiting else {
                 pipe = self.work.wait(pipe).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -119,34 +125,66 @@ impl Pipe {
 
     /// How much more may wait.
     pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.backlog.len())
+        self.limit.saturating_sub(self.waiting())
+    }
+
+    fn waiting(&self) -> usize {
+        self.backlog.len() - self.start
     }
 
     pub(crate) fn disconnect(&mut self) {
         self.file = None;
-        self.backlog = Vec::new();
+        (self.backlog, self.start) = (Vec::new(), 0);
         (self.queued, self.written, self.closing) = (0, 0, false);
+    }
+
+    /// Takes a message back that the server has got nothing of yet. Whether that was so. It
+    /// becomes blanks before the next message, so that all others stay where they are.
+    pub(crate) fn withdraw(&mut self, at: u64, length: usize) -> bool {
+        let waiting_from = self.queued - self.waiting() as u64;
+        let Some(offset) = at.checked_sub(waiting_from).and_then(|o| usize::try_from(o).ok())
+        else {
+            return false;
+        };
+        let from = self.start + offset;
+        match self.backlog.get_mut(from..from + length) {
+            Some(message) => {
+                message.fill(b' ');
+                true
+            }
+            None => false,
+        }
     }
 
     /// Whether something is left to the thread.
     fn send(&mut self, bytes: &[u8]) -> bool {
-        self.queued += bytes.len() as u64;
-        if !self.backlog.is_empty() {
-            self.backlog.extend_from_slice(bytes);
+        if self.waiting() > 0 {
+            // Requests were refused before it comes to this; what we say ourselves is not needed.
+            if self.waiting() + bytes.len() <= self.limit.saturating_add(bytes.len().min(SPARE)) {
+                self.queued += bytes.len() as u64;
+                self.backlog.extend_from_slice(bytes);
+            }
             return false;
         }
+        self.queued += bytes.len() as u64;
         let taken = self.write(bytes);
         self.backlog.extend_from_slice(&bytes[taken..]);
-        !self.backlog.is_empty()
+        self.waiting() > 0
     }
 
     fn flush(&mut self) {
         let backlog = std::mem::take(&mut self.backlog);
-        let taken = self.write(&backlog);
-        if taken < backlog.len() {
+        self.start += self.write(&backlog[self.start..]);
+        if self.start < backlog.len() {
             self.backlog = backlog;
-            self.backlog.drain(..taken);
-        } else if self.closing {
+            if self.start > self.backlog.len() / 2 {
+                self.backlog.drain(..self.start);
+                self.start = 0;
+            }
+            return;
+        }
+        self.start = 0;
+        if self.closing {
             self.file = None;
         }
     }

@@ -2,8 +2,9 @@
 //! it was read.
 
 use std::fs::File;
+use std::io::PipeReader;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use faultwire_contract::{Sort, peek};
@@ -33,7 +34,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Listens until the server says no more, or `stop` is closed.
-    pub(crate) fn listen(mut self, mut stdout: File, stop: &OwnedFd) {
+    pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader) {
         while self.wait(&stdout, stop) {
             match self.frames.fill(&mut stdout) {
                 Ok(0) => break,
@@ -46,7 +47,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Waits for something to read. Nothing more comes when it is false.
-    fn wait(&mut self, stdout: &File, stop: &OwnedFd) -> bool {
+    fn wait(&mut self, stdout: &File, stop: &PipeReader) -> bool {
         loop {
             let patience = self.fragment.as_ref().map(|f| f.patience(edge::now()));
             let timeout = patience.map(|p| timespec(p + Duration::from_millis(1)));
@@ -57,14 +58,16 @@ impl<'a> Listener<'a> {
             match poll(&mut watched, timeout.as_ref()) {
                 Ok(0) => self.give_up_fragment(),
                 Err(rustix::io::Errno::INTR) => {}
-                Ok(_) | Err(_) => return !watched[0].revents().is_empty(),
+                Ok(_) if watched[1].revents().is_empty() => return true,
+                Ok(_) | Err(_) => return false,
             }
         }
     }
 
     /// Everything that is whole.
     fn take_apart(&mut self) {
-        let _together = self.link.door.burst();
+        let link = self.link;
+        let together = link.door.burst();
         let mut run: Range<usize> = 0..0;
         let mut passed = 0usize;
         while let Some(frame) = self.frames.next_frame() {
@@ -99,7 +102,7 @@ impl<'a> Listener<'a> {
                     run = 0..0;
                     self.link.client.send(&line);
                 }
-                (Verdict::Pass | Verdict::Drop | Verdict::Unfinished, _) => {}
+                (Verdict::Pass | Verdict::Drop | Verdict::Unfinished, _) => together.pause(),
             }
         }
         self.pass(&run);

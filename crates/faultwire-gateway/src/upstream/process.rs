@@ -22,6 +22,18 @@ pub(crate) struct Started {
 pub(crate) struct Process {
     child: Child,
     group: Group,
+    waited: bool,
+}
+
+impl Drop for Process {
+    /// A server that nobody came to watch must not stay.
+    fn drop(&mut self) {
+        if !self.waited {
+            self.group.signal(Signal::KILL);
+            self.group.forget();
+            let _ = self.child.wait();
+        }
+    }
 }
 
 /// The server and everything that it started, as long as there is something to end.
@@ -42,7 +54,7 @@ pub(crate) fn start(command: &[OsString]) -> io::Result<Started> {
     Ok(Started {
         stdin: File::from(OwnedFd::from(stdin)),
         stdout: File::from(OwnedFd::from(stdout)),
-        process: Process { child, group: group.clone() },
+        process: Process { child, group: group.clone(), waited: false },
         group,
     })
 }
@@ -78,6 +90,7 @@ impl Process {
             let _ = kill_process_group(pid, Signal::KILL);
         }
         self.group.forget();
+        self.waited = true;
         match self.child.wait() {
             Ok(status) => told(status),
             Err(e) => format!("ended in an unknown way ({e})"),

@@ -20,7 +20,8 @@ pub(crate) enum Next {
 }
 
 impl History {
-    /// It ended. `served` says whether it had answered, or was doing something for the client.
+    /// It ended. `served` says whether it had answered something, be it the handshake, and was
+    /// given something to do.
     pub(crate) fn ended(&mut self, served: bool, settings: &Restart) -> Next {
         self.in_vain = if served { 0 } else { self.in_vain + 1 };
         match self.in_vain {

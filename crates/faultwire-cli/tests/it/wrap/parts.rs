@@ -36,6 +36,7 @@ impl Server {
 }
 
 /// All of them, working in a directory of their own.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn servers(dir: &Dir) -> Vec<Server> {
     let parts = parts();
     let npm = |name: &str| parts.join("npm/node_modules/.bin").join(name).display().to_string();
