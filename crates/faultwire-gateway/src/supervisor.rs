@@ -191,7 +191,10 @@ impl Supervisor {
             ending,
             drained,
         ];
-        state.planned = dues.into_iter().flatten().min();
+        let due = dues.into_iter().flatten().min();
+        // Looking once too often is cheaper than being told of every call.
+        let planned = state.planned.filter(|planned| *planned > edge::now());
+        state.planned = due.into_iter().chain(planned).min();
         state.planned
     }
 

@@ -47,12 +47,12 @@ fn check(document: &str) -> usize {
     let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
     for (command, shown) in &commands {
-        if let Some(script) = ["scripts/test", "scripts/soak-audit", "cargo bench"]
+        if let Some(script) = ["scripts/test", "scripts/soak-audit", "scripts/fuzz", "cargo bench"]
             .iter()
             .find(|s| command.starts_with(**s))
         {
             // This test is part of the first, and the others take minutes.
-            assert!(*script == "cargo bench" || root().join(script).exists());
+            assert!(*script == "cargo bench" || root().join(script).exists(), "{script}");
             continue;
         }
         let line = command.replace("cargo run --release --", "faultwire");

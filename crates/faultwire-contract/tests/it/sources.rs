@@ -83,17 +83,20 @@ fn every_clause_of_the_contracts_is_named_by_a_test() {
     }
     let tests: String = files.iter().map(|f| fs::read_to_string(f).unwrap()).collect();
     let clauses = [
-        ("k", vec![1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 15]),
+        ("k", vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15]),
         ("t", vec![1, 2, 3, 4, 5, 7]),
-        ("w", vec![1, 2, 3, 5, 6, 7]),
+        ("w", vec![1, 2, 3, 4, 5, 6, 7, 8]),
         ("c", (1..=7).collect()),
         ("o", (1..=9).collect()),
-        ("a", vec![1, 2, 3, 4, 6, 7]),
+        ("a", (1..=8).collect()),
     ];
     for (letter, numbers) in clauses {
         for number in numbers {
             assert!(
-                tests.contains(&format!("fn {letter}{number}_")),
+                tests.contains(&format!("fn {letter}{number}_"))
+                    || tests
+                        .lines()
+                        .any(|l| l.contains("fn ") && l.contains(&format!("_{letter}{number}_"))),
                 "no test names {letter}{number}"
             );
         }

@@ -79,8 +79,8 @@ pub fn wrap(
         })?;
     let (waiting, answers) = channel();
     spawn("door", &events, {
-        let door = Arc::clone(&door);
-        move || door.serve(&errands, &waiting)
+        let (door, client) = (Arc::clone(&door), Arc::clone(&client));
+        move || door.serve(&errands, &waiting, &*client)
     })?;
     let (done, answered) = channel();
     spawn("answers", &events, {
