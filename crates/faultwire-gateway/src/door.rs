@@ -1,8 +1,7 @@
 //! The door: fault → audit → envelope → client. No failure is answered in another way.
 //!
-//! Whoever sees a call fail hands it over and goes on. One thread makes the faults and gives
-//! them to the log; another waits until they are on disk, and answers. While some are on their
-//! way to disk, the next are made.
+//! Whoever sees a call fail hands it over and goes on. One thread makes the faults; another
+//! records them, and answers. While some are on their way to disk, the next are made.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use faultwire::audit::{self, Digest, Entry, Log, Ticket};
+use faultwire::audit::{self, Digest, Entry, Log};
 use faultwire_contract::{
     Aspect, Condition, Contract, Failure, Fault, Meta, Outcome, Report, ResultOptions, Session,
     Surface,
@@ -29,6 +28,8 @@ use crate::{edge, wire};
 const MOST_WAITING: usize = 4096;
 /// A bundle is handed over at this size even if more is coming.
 const MOST_GATHERED: usize = 16;
+/// Recorded with one sync; what comes later waits for the next.
+const MOST_TOGETHER: usize = 256;
 /// Events of one name that are all recorded; of the later ones only those whose number is a power
 /// of two, so that no server can fill the disk by misbehaving.
 const MOST_EVENTS: u64 = 64;
@@ -106,8 +107,8 @@ pub(crate) enum Errand {
     Stop,
 }
 
-/// Records on their way to disk, and what is answered then.
-pub(crate) type Waiting = Vec<(Ticket, Option<Answer>)>;
+/// What is to be written down, and answered then.
+pub(crate) type Made = Vec<(Entry, Option<Answer>)>;
 
 /// An answer that may be sent once it is recorded.
 pub(crate) struct Answer {
@@ -327,66 +328,60 @@ impl Door {
 
 /// What the door's own thread does.
 impl Door {
-    /// Makes faults and gives them to the log, until it is told to stop.
+    /// Makes faults, and hands over what is to be written down, until it is told to stop.
     pub(crate) fn serve(
         &self,
         errands: &Receiver<Vec<Errand>>,
-        waiting: &Sender<Waiting>,
+        made: &Sender<Made>,
         client: &dyn Outlet,
     ) {
         let mut open = true;
         while open {
             let Ok(bundle) = errands.recv() else { return };
             open = !bundle.iter().any(|errand| matches!(errand, Errand::Stop));
-            let mut prepared: Vec<_> =
+            let prepared: Made =
                 bundle.into_iter().filter_map(|errand| self.prepared(errand)).collect();
             if prepared.len() == 1 && self.waiting.load(Ordering::Relaxed) == 1 {
-                // A lone failure is faster without other threads.
-                self.settle(prepared.remove(0), client);
-                continue;
+                // A lone failure is faster without another thread.
+                self.settle(prepared, client);
+            } else {
+                // Who records goes on for as long as something may come.
+                let _ = made.send(prepared);
             }
-            let (entries, answers): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
-            let tickets = self.log.submit_all(entries);
-            // Who waits goes on for as long as something may come.
-            let _ = waiting.send(tickets.into_iter().zip(answers).collect());
         }
     }
 
-    /// Records and answers one failure on this thread.
-    fn settle(&self, (entry, answer): (Entry, Option<Answer>), client: &dyn Outlet) {
-        let receipt = self.log.append(entry);
-        match (answer, receipt) {
-            (Some(answer), Ok(_)) => client.send(&answer.line),
-            (Some(answer), Err(why)) => client.send(&self.unrecorded(answer, &why)),
-            (None, _) => {}
+    /// Records what was made and answers it. What comes while one sync goes on shares the next.
+    pub(crate) fn record_made(&self, made: &Receiver<Made>, client: &dyn Outlet) {
+        while let Ok(mut bundle) = made.recv() {
+            while bundle.len() < MOST_TOGETHER
+                && let Ok(more) = made.try_recv()
+            {
+                bundle.extend(more);
+            }
+            self.settle(bundle, client);
         }
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Sends each answer when its record is on disk. Those that are ready together leave
-    /// together.
-    pub(crate) fn answer(&self, waiting: &Receiver<Waiting>, client: &dyn Outlet) {
-        let mut ready = Vec::new();
-        while let Ok(bundle) = waiting.recv() {
-            let done = bundle.len();
-            for (ticket, answer) in bundle {
-                if !ready.is_empty() && !ticket.is_settled() {
-                    client.send(&ready);
-                    ready.clear();
+    /// Nothing is sent before its record is on disk.
+    fn settle(&self, made: Made, client: &dyn Outlet) {
+        let done = made.len();
+        let (entries, answers): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let receipts = self.log.append_all(entries);
+        let mut lines = Vec::new();
+        for (receipt, answer) in receipts.into_iter().zip(answers) {
+            match (answer, receipt) {
+                (Some(answer), Ok(_)) => lines.extend_from_slice(&answer.line),
+                (Some(answer), Err(why)) => {
+                    lines.extend_from_slice(&self.unrecorded(answer, &why));
                 }
-                let receipt = ticket.wait();
-                let Some(answer) = answer else { continue };
-                match receipt {
-                    Ok(_) => ready.extend_from_slice(&answer.line),
-                    Err(why) => ready.extend_from_slice(&self.unrecorded(answer, &why)),
-                }
+                (None, _) => {}
             }
-            if !ready.is_empty() {
-                client.send(&ready);
-                ready.clear();
-            }
-            self.waiting.fetch_sub(done, Ordering::Relaxed);
         }
+        if !lines.is_empty() {
+            client.send(&lines);
+        }
+        self.waiting.fetch_sub(done, Ordering::Relaxed);
     }
 
     /// The record of an errand, and what is answered once it is on disk.

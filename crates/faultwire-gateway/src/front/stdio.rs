@@ -77,16 +77,16 @@ pub fn wrap(
         Supervisor::start(Arc::clone(&link), command.to_vec(), heard).map_err(|error| {
             WrapError::Start { command: command.first().cloned().unwrap_or_default(), error }
         })?;
-    let (waiting, answers) = channel();
+    let (made, to_record) = channel();
     spawn("door", &events, {
         let (door, client) = (Arc::clone(&door), Arc::clone(&client));
-        move || door.serve(&errands, &waiting, &*client)
+        move || door.serve(&errands, &made, &*client)
     })?;
     let (done, answered) = channel();
-    spawn("answers", &events, {
+    spawn("recorder", &events, {
         let door = Arc::clone(&door);
         move || {
-            door.answer(&answers, &*client);
+            door.record_made(&to_record, &*client);
             let _ = done.send(());
         }
     })?;

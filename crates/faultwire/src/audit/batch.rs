@@ -66,11 +66,6 @@ impl Batch {
         }
     }
 
-    /// Looks.
-    pub fn is_settled(&self) -> bool {
-        self.lock().fate.is_some()
-    }
-
     /// Looks, and asks to be woken.
     pub fn poll(&self, waker: &Waker) -> Poll<Fate> {
         let mut state = self.lock();

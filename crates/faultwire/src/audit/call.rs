@@ -39,6 +39,7 @@ impl Call {
         let word = |w: &String| bound::cut(&redactor.redact_credentials(w), LONGEST).into_owned();
         let value = |v: &Value| match v {
             Value::String(s) => Value::String(word(s)),
+            Value::Number(_) | Value::Bool(_) | Value::Null => v.clone(),
             other => bound::json(redactor.redact_json_credentials(other.clone()), 2, LONGEST),
         };
         Self {

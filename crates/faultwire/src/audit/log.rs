@@ -90,10 +90,23 @@ impl Log {
         Ticket::new(Arc::clone(&self.0.shared), entry)
     }
 
-    /// The same for several entries, in their order, with as few syncs as can be.
-    #[must_use = "only the tickets tell whether the records are on disk"]
-    pub fn submit_all(&self, entries: Vec<Entry>) -> Vec<Ticket> {
-        Ticket::all(&self.0.shared, entries)
+    /// Records entries in their order, and returns once all of them are on disk: one sync for as
+    /// many as fit into the queue.
+    ///
+    /// ```
+    /// # use faultwire::audit::{Entry, Log, Options};
+    /// # use faultwire::contract::Redactor;
+    /// # let dir = std::env::temp_dir().join(format!("faultwire-all-{}", std::process::id()));
+    /// let log = Log::open(&dir, Options::default())?;
+    /// let entry = |name| Entry::event(name, None, &serde_json::json!({}), &Redactor::default());
+    /// let receipts = log.append_all(vec![entry("one"), entry("two")]);
+    /// assert_eq!(receipts[1].as_ref().unwrap().seq, Some(2));
+    /// # std::fs::remove_dir_all(dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use = "each record may have failed"]
+    pub fn append_all(&self, entries: Vec<Entry>) -> Vec<Result<Receipt, AuditFailed>> {
+        self.0.shared.append_all(entries)
     }
 
     /// The one way from a fault to its answer: it is recorded, and only then given back to be

@@ -209,18 +209,27 @@ impl Shared {
         admission
     }
 
-    /// The same for several entries, of which the thread hears once.
-    pub fn enqueue_all(self: &Arc<Self>, entries: Vec<Entry>) -> Vec<Admission> {
+    /// Records several entries and returns once they are on disk, with one sync if they fit.
+    pub fn append_all(self: &Arc<Self>, entries: Vec<Entry>) -> Vec<Result<Receipt, AuditFailed>> {
         let mut queue = self.queue();
         let admissions: Vec<_> =
             entries.into_iter().map(|entry| self.admit(&mut queue, entry)).collect();
         let any = admissions.iter().any(|a| matches!(a, Admission::Queued(_)));
         if any && queue.writes == Writes::Nobody {
             queue.writes = Writes::Caller;
+            let taken = self.take(&mut queue);
             drop(queue);
+            self.bring_to_disk(taken);
             self.hand_over();
+        } else {
+            drop(queue);
         }
-        admissions
+        let receipt = |admission| match admission {
+            Admission::Queued(place) => place.receipt(place.batch.wait()),
+            Admission::Refused(fate) => Place::nowhere().receipt(fate),
+            Admission::Full(entry) => self.append(entry),
+        };
+        admissions.into_iter().map(receipt).collect()
     }
 
     /// Waits for everything in the queue, signs, and lets go of the files and the lock. A waker

@@ -32,21 +32,6 @@ impl Ticket {
         Self { shared, state }
     }
 
-    pub(crate) fn all(shared: &Arc<Shared>, entries: Vec<Entry>) -> Vec<Self> {
-        let ticket = |admission| Self { shared: Arc::clone(shared), state: State::of(admission) };
-        shared.enqueue_all(entries).into_iter().map(ticket).collect()
-    }
-
-    /// Whether [`wait`](Ticket::wait) would return at once.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
-        match &self.state {
-            State::Outside(_) => false,
-            State::Queued(place) => place.batch.is_settled(),
-            State::Over(_) | State::Told => true,
-        }
-    }
-
     /// Waits until the record is on disk.
     pub fn wait(self) -> Result<Receipt, AuditFailed> {
         match self.state {
