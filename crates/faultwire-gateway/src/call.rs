@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use faultwire_contract::{Answers, Condition, Line, Outcome};
 use serde_json::Value;
 
-use crate::door::{Door, Failing};
+use crate::door::Door;
+use crate::failing::Failing;
 use crate::request::{self, Story};
 use crate::upstream::inlet::Pipe;
 use crate::wire;

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log};
 use faultwire_contract::{
-    Aspect, Condition, Contract, Failure, Fault, Meta, Outcome, Report, ResultOptions, Session,
-    Surface,
+    Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface,
 };
 use serde_json::Value;
 
 use crate::call::{Call, Method};
+use crate::failing::{Failing, Said};
 use crate::outlet::Outlet;
 use crate::request::Story;
 use crate::settings::Settings;
@@ -70,32 +70,6 @@ impl Burst<'_> {
     }
 }
 
-/// A failure on its way to the door.
-pub(crate) struct Failing {
-    pub report: Report,
-    pub upstream_code: Option<Value>,
-    /// The number of the JSON-RPC error that it was.
-    pub rpc: Option<i64>,
-    /// What is known of the tool.
-    pub tool: ToolFacts,
-    /// What the server said, where it may pass as it is.
-    pub said: Said,
-}
-
-/// What the server said, where that matters for the answer.
-#[derive(Default)]
-pub(crate) enum Said {
-    /// It does not.
-    #[default]
-    Whatever,
-    /// An envelope of this contract: it passes if ours would have the same bytes.
-    Envelope(Vec<u8>),
-    /// Something that the protocol wants as it is.
-    Protocol(Vec<u8>),
-    /// The client took the call back, and is not to be answered.
-    Nothing,
-}
-
 /// What the door's own thread does.
 pub(crate) enum Errand {
     /// Record and answer a call that failed.
@@ -104,6 +78,8 @@ pub(crate) enum Errand {
     Record(Entry),
     /// Record and answer something that is no call.
     Refuse(Entry, Box<Answer>),
+    /// Say something that is no answer.
+    Tell(Vec<u8>),
     Stop,
 }
 
@@ -123,53 +99,6 @@ pub(crate) struct Answer {
 enum Form {
     Result(ResultOptions),
     Error(i64),
-}
-
-impl Failing {
-    pub(crate) fn observed(contract: &Contract, condition: Condition) -> Self {
-        Self::finer(contract, condition, None)
-    }
-
-    pub(crate) fn finer(contract: &Contract, condition: Condition, aspect: Option<Aspect>) -> Self {
-        let code = contract.code_for(condition, aspect);
-        Self::from(Report { condition: Some(condition), ..Report::new(&code.id) })
-    }
-
-    pub(crate) fn classified(failure: Failure) -> Self {
-        let Failure { report, upstream_code, rpc, .. } = failure;
-        Self { upstream_code, rpc, ..Self::from(report) }
-    }
-
-    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
-        self.report.message = Some(message.into());
-        self
-    }
-
-    pub(crate) fn outcome(mut self, outcome: Outcome) -> Self {
-        self.report.outcome = Some(outcome);
-        self
-    }
-
-    /// With a delay, where the code takes one.
-    pub(crate) fn after(mut self, contract: &Contract, delay: Option<Duration>) -> Self {
-        let row = contract.code(&self.report.code);
-        let takes = row.is_some_and(|row| row.retry.iter().any(|class| class.takes_delay()));
-        let delay = delay.filter(|_| takes);
-        self.report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
-        self
-    }
-}
-
-impl From<Report> for Failing {
-    fn from(report: Report) -> Self {
-        Self {
-            report,
-            upstream_code: None,
-            rpc: None,
-            tool: ToolFacts::default(),
-            said: Said::default(),
-        }
-    }
 }
 
 /// What others do at the door.
@@ -280,6 +209,11 @@ impl Door {
         self.accepted(report)
     }
 
+    /// Says something of our own to the client that is no answer, without waiting for it.
+    pub(crate) fn tell(&self, line: Vec<u8>) {
+        self.gather(Errand::Tell(line));
+    }
+
     /// Says that several failures may come at once.
     pub(crate) fn burst(&self) -> Burst<'_> {
         self.gathered().bursts += 1;
@@ -340,7 +274,7 @@ impl Door {
             let Ok(bundle) = errands.recv() else { return };
             open = !bundle.iter().any(|errand| matches!(errand, Errand::Stop));
             let prepared: Made =
-                bundle.into_iter().filter_map(|errand| self.prepared(errand)).collect();
+                bundle.into_iter().filter_map(|errand| self.prepared(errand, client)).collect();
             if prepared.len() == 1 && self.waiting.load(Ordering::Relaxed) == 1 {
                 // A lone failure is faster without another thread.
                 self.settle(prepared, client);
@@ -385,7 +319,7 @@ impl Door {
     }
 
     /// The record of an errand, and what is answered once it is on disk.
-    fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Answer>)> {
+    fn prepared(&self, errand: Errand, client: &dyn Outlet) -> Option<(Entry, Option<Answer>)> {
         match errand {
             Errand::Fail(failed) => {
                 let (call, failing) = *failed;
@@ -393,6 +327,11 @@ impl Door {
             }
             Errand::Record(entry) => Some((entry, None)),
             Errand::Refuse(entry, answer) => Some((entry, Some(*answer))),
+            Errand::Tell(line) => {
+                client.send(&line);
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                None
+            }
             Errand::Stop => None,
         }
     }

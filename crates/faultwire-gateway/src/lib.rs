@@ -19,6 +19,7 @@ mod call;
 mod calls;
 mod door;
 mod edge;
+mod failing;
 pub mod frame;
 mod front;
 mod guard;

@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::call::{Call, Stage};
 use crate::calls::Calls;
-use crate::door::{Door, Failing};
+use crate::door::Door;
 use crate::edge;
+use crate::failing::Failing;
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
 use crate::retry::Budget;

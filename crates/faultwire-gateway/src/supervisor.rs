@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::call::{Call, Method, Stage};
-use crate::door::Failing;
+use crate::failing::Failing;
 use crate::link::{Link, Phase};
 use crate::tools::Known;
 use crate::upstream::listener::Listener;
@@ -275,7 +275,7 @@ impl Supervisor {
         };
         let why = match (&next, self.ending) {
             (Next::GiveUp, None) => {
-                format!("{how}, for the {}th time without an answer", self.history.in_vain())
+                format!("{how}, {} times in a row without an answer", self.history.in_vain())
             }
             _ => how.clone(),
         };
@@ -301,7 +301,7 @@ impl Supervisor {
             self.link.door.event("server_ended", &json!({ "run": server.run, "how": how }));
         }
         for id in asked.keys() {
-            self.link.client.send(&wire::cancelled(id, "the server ended"));
+            self.link.door.tell(wire::cancelled(id, "the server ended"));
         }
         for call in crashed {
             let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::batch;
 use crate::call::{Call, Method, Stage};
-use crate::door::{Failing, Said};
+use crate::failing::{Failing, Said};
 use crate::link::{Link, Phase, State, Verdict};
 use crate::nesting::deeper_than;
 use crate::request::ToolCall;
@@ -240,7 +240,10 @@ impl Link {
             let failing = Failing::observed(self.contract(), Condition::NotReady);
             return Some(failing.saying("The gateway is shutting down"));
         }
-        if let Phase::Down { until, why } = &state.phase {
+        // One that is about to be started is waited for.
+        if let Phase::Down { until, why } = &state.phase
+            && until.is_none_or(|until| until > place.now)
+        {
             return Some(self.unreachable(*until, why));
         }
         let bytes = state.calls.bytes().saturating_add(call.line().len());

@@ -240,3 +240,31 @@ fn batches_pass_as_batches() {
     assert_eq!(replies.as_array().unwrap().len(), 2, "{line}");
     assert_eq!((&replies[0]["id"], &replies[1]["id"]), (&json!(100), &json!(102)), "{line}");
 }
+
+#[test]
+fn an_envelope_of_the_contract_passes_as_it_is_or_is_set_right() {
+    let said = |message: &str| {
+        let envelope = json!({ "error": { "code": "io_error", "message": message } }).to_string();
+        json!({ "isError": true, "x-own": 1, "content": [{ "type": "text", "text": envelope }] })
+    };
+    // The words of this contract are fixed: other ones are not its envelope.
+    for (message, passes) in [("I/O error occurred", true), ("disk /dev/sda1 is broken", false)] {
+        let script = format!(
+            r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    r = {{"tools": []}} if m["method"] == "tools/list" else json.loads({:?})
+    print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
+"#,
+            said(message).to_string()
+        );
+        let server = ["python3", "-c", &script];
+        let mut client = Client::wrap(&["--contract", "context-resolve"], &server);
+        let reply = client.call("t", &json!({}));
+        assert_eq!(reply["result"].get("x-own").is_some(), passes, "{reply}");
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text, r#"{"error":{"code":"io_error","message":"I/O error occurred"}}"#);
+        assert_eq!(client.record_of(&reply["id"])["fault"]["code"], "io_error");
+    }
+}

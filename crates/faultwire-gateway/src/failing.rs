@@ -1,0 +1,81 @@
+//! A failure on its way to the door: what is known of it, and what the server said.
+
+use std::time::Duration;
+
+use faultwire_contract::{Aspect, Condition, Contract, Failure, Outcome, Report};
+use serde_json::Value;
+
+use crate::tools::ToolFacts;
+
+/// A failure on its way to the door.
+pub(crate) struct Failing {
+    pub report: Report,
+    pub upstream_code: Option<Value>,
+    /// The number of the JSON-RPC error that it was.
+    pub rpc: Option<i64>,
+    /// What is known of the tool.
+    pub tool: ToolFacts,
+    /// What the server said, where it may pass as it is.
+    pub said: Said,
+}
+
+/// What the server said, where that matters for the answer.
+#[derive(Default)]
+pub(crate) enum Said {
+    /// It does not.
+    #[default]
+    Whatever,
+    /// An envelope of this contract: it passes if ours would have the same bytes.
+    Envelope(Vec<u8>),
+    /// Something that the protocol wants as it is.
+    Protocol(Vec<u8>),
+    /// The client took the call back, and is not to be answered.
+    Nothing,
+}
+
+impl Failing {
+    pub(crate) fn observed(contract: &Contract, condition: Condition) -> Self {
+        Self::finer(contract, condition, None)
+    }
+
+    pub(crate) fn finer(contract: &Contract, condition: Condition, aspect: Option<Aspect>) -> Self {
+        let code = contract.code_for(condition, aspect);
+        Self::from(Report { condition: Some(condition), ..Report::new(&code.id) })
+    }
+
+    pub(crate) fn classified(failure: Failure) -> Self {
+        let Failure { report, upstream_code, rpc, .. } = failure;
+        Self { upstream_code, rpc, ..Self::from(report) }
+    }
+
+    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
+        self.report.message = Some(message.into());
+        self
+    }
+
+    pub(crate) fn outcome(mut self, outcome: Outcome) -> Self {
+        self.report.outcome = Some(outcome);
+        self
+    }
+
+    /// With a delay, where the code takes one.
+    pub(crate) fn after(mut self, contract: &Contract, delay: Option<Duration>) -> Self {
+        let row = contract.code(&self.report.code);
+        let takes = row.is_some_and(|row| row.retry.iter().any(|class| class.takes_delay()));
+        let delay = delay.filter(|_| takes);
+        self.report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+        self
+    }
+}
+
+impl From<Report> for Failing {
+    fn from(report: Report) -> Self {
+        Self {
+            report,
+            upstream_code: None,
+            rpc: None,
+            tool: ToolFacts::default(),
+            said: Said::default(),
+        }
+    }
+}
