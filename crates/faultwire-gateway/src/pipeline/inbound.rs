@@ -189,14 +189,8 @@ impl Link {
     }
 
     /// Opens a call, or says why not.
-    fn open(&self, mut call: Call, place: Place) -> Verdict {
-        let mut state = self.state();
-        state.budget.earn();
-        if let Some(failing) = self.admission(&state, &call, place) {
-            drop(state);
-            call.fail(failing);
-            return Verdict::Drop;
-        }
+    fn open(&self, call: Call, place: Place) -> Verdict {
+        let Some((mut call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         if call.method == Method::Initialize {
             let client = state.handshake.begin(call.id(), call.line());
             self.door.greet(client);
@@ -214,19 +208,25 @@ impl Link {
 
     /// Opens a call whose arguments cannot be checked before the server has told its tools.
     fn open_after_list(&self, call: Call, place: Place) -> Verdict {
-        let mut state = self.state();
-        state.budget.earn();
-        if let Some(failing) = self.admission(&state, &call, place) {
-            drop(state);
-            call.fail(failing);
-            return Verdict::Drop;
-        }
+        let Some((call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         let asks = state.listing.is_none() && state.phase == Phase::Up;
         let ask = asks.then(|| self.ask_for_tools(&mut state, call.story().era(), None));
         let deadline = call.deadline;
         state.calls.insert(call);
         self.watch(&mut state, deadline);
         ask.map_or(Verdict::Drop, Verdict::Instead)
+    }
+
+    /// Lets a call in, with the state locked, or fails it.
+    fn admit(&self, call: Call, place: Place) -> Option<(Call, MutexGuard<'_, State>)> {
+        let mut state = self.state();
+        state.budget.earn();
+        let Some(failing) = self.admission(&state, &call, place) else {
+            return Some((call, state));
+        };
+        drop(state);
+        call.fail(failing);
+        None
     }
 
     /// Why a call cannot be opened at all.

@@ -335,9 +335,13 @@ impl Link {
             tracing::warn!("the server does not tell its tools; arguments are not checked");
             self.tools().known = Known::Never;
         }
-        if let Some(more) = next.and_then(|cursor| Self::next_page(&mut state, &cursor)) {
-            drop(state);
-            return self.tell_server(&more);
+        if let Some(cursor) = next {
+            if let Some(more) = Self::next_page(&mut state, &cursor) {
+                drop(state);
+                return self.tell_server(&more);
+            }
+            // It has no end: what is known of it must do.
+            self.tools().known = Known::Yes;
         }
         state.listing = None;
         let changed = before.is_some() && self.tools().digest() != before;

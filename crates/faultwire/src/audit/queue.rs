@@ -176,16 +176,19 @@ impl Shared {
             queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
             queue.waiting -= 1;
         };
+        self.write_if_nobody_does(queue);
+        place.receipt(place.batch.wait())
+    }
+
+    /// Brings what is in the queue to disk on this thread, if no other one is at it.
+    fn write_if_nobody_does(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         if queue.writes == Writes::Nobody {
             queue.writes = Writes::Caller;
             let taken = self.take(&mut queue);
             drop(queue);
             self.bring_to_disk(taken);
             self.hand_over();
-        } else {
-            drop(queue);
         }
-        place.receipt(place.batch.wait())
     }
 
     /// Puts the entry into the queue and has the log's own thread write it. Without room it is
@@ -212,15 +215,20 @@ impl Shared {
     /// Records several entries and returns once they are on disk, with one sync if they fit.
     pub fn append_all(self: &Arc<Self>, entries: Vec<Entry>) -> Vec<Result<Receipt, AuditFailed>> {
         let mut queue = self.queue();
-        let admissions: Vec<_> =
-            entries.into_iter().map(|entry| self.admit(&mut queue, entry)).collect();
+        let mut full = false;
+        // Behind one that finds no room none may slip in.
+        let mut admit = |entry| {
+            if full {
+                return Admission::Full(entry);
+            }
+            let admission = self.admit(&mut queue, entry);
+            full = matches!(admission, Admission::Full(_));
+            admission
+        };
+        let admissions: Vec<_> = entries.into_iter().map(&mut admit).collect();
         let any = admissions.iter().any(|a| matches!(a, Admission::Queued(_)));
-        if any && queue.writes == Writes::Nobody {
-            queue.writes = Writes::Caller;
-            let taken = self.take(&mut queue);
-            drop(queue);
-            self.bring_to_disk(taken);
-            self.hand_over();
+        if any {
+            self.write_if_nobody_does(queue);
         } else {
             drop(queue);
         }

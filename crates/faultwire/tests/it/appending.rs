@@ -47,6 +47,34 @@ fn a6_64_threads_append_without_a_gap() {
     assert!(verified.segments > 3 && verified.sealed == verified.records, "{verified:?}");
 }
 
+#[test]
+fn a6_bundles_keep_their_order_and_lose_nothing() {
+    let dir = Dir::new();
+    // So little room that most of a bundle has to wait for its turn.
+    let log = Log::open(dir.path(), Options { queue_bytes: 4096, ..quiet() }).unwrap();
+    thread::scope(|scope| {
+        for t in 0..8 {
+            let log = &log;
+            scope.spawn(move || {
+                for i in 0..5 {
+                    let bundle = (0..20).map(|k| entry(&format!("inc_{t}_{i}_{k}"))).collect();
+                    let seqs: Vec<u64> = log
+                        .append_all(bundle)
+                        .into_iter()
+                        .map(|receipt| receipt.unwrap().seq.unwrap())
+                        .collect();
+                    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(incidents(&dir.records()).len(), 8 * 5 * 20);
+    log.close().unwrap();
+    dir.verify().unwrap();
+    let after = log.append_all(vec![entry("inc_late"), entry("inc_later")]);
+    assert!(after.iter().all(Result::is_err) && after.len() == 2);
+}
+
 /// Counts how often it is woken.
 #[derive(Default)]
 struct Woken(AtomicUsize, Mutex<Option<thread::Thread>>);

@@ -146,3 +146,20 @@ for line in sys.stdin:
     assert!(tries(&client, &id).len() <= 3, "{:?}", tries(&client, &id));
     assert!(tries(&client, &id).len() >= 2, "{:?}", tries(&client, &id));
 }
+
+#[test]
+fn k10_a_failure_that_cannot_be_recorded_says_so() {
+    let mut client = Client::demo(&["--contract", "kaiza"]);
+    assert_eq!(envelope(&client.call("leak", &json!({})))["tool_name"], "leak");
+    std::fs::remove_dir_all(client.audit.path().join("log")).unwrap();
+    for _ in 0..3 {
+        let reply = envelope(&client.call("leak", &json!({})));
+        assert_eq!(reply["error_code"], "AUDIT_LOG_FAILED", "{reply}");
+        assert_eq!(reply.as_object().unwrap().len(), 11);
+        assert!(!reply.to_string().contains("OperationalError"), "{reply}");
+    }
+    // What succeeds needs no record.
+    let echo = client.call("echo", &json!({ "text": "x" }));
+    assert_eq!(echo["result"]["content"][0]["text"], "x");
+    assert_eq!(client.end().code, Some(1));
+}
