@@ -21,6 +21,8 @@ pub(crate) struct Calls {
     opened: u64,
     /// How many bytes the requests have.
     bytes: usize,
+    /// How many ids are written in an unusual way.
+    odd: usize,
     answered: VecDeque<u64>,
     /// Calls that failed before their answer came, and why.
     given_up: VecDeque<(u64, &'static str)>,
@@ -45,14 +47,15 @@ impl Calls {
             call.order = self.opened;
         }
         self.bytes += call.line().len();
+        self.odd += usize::from(wire::is_odd(call.id()));
         let Self { open, hasher, .. } = self;
         open.insert_unique(hasher.hash_one(call.id()), call, |call| hasher.hash_one(call.id()));
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.open.find(self.hasher.hash_one(id), |call| call.id() == id).is_some()
-            // Hardly anybody writes ids with escapes.
-            || (id.contains('\\') && self.spelt_otherwise(id).is_some())
+            // Hardly anybody writes ids in another way than all others do.
+            || ((wire::is_odd(id) || self.odd > 0) && self.spelt_otherwise(id).is_some())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -97,6 +100,7 @@ impl Calls {
         }
         let (call, _) = entry.remove();
         self.bytes -= call.line().len();
+        self.odd -= usize::from(wire::is_odd(call.id()));
         if self.answered.len() == REMEMBERED {
             self.answered.pop_front();
         }
@@ -112,6 +116,7 @@ impl Calls {
         let hash = self.hasher.hash_one(id);
         let (call, _) = self.open.find_entry(hash, |call| call.id() == id).ok()?.remove();
         self.bytes -= call.line().len();
+        self.odd -= usize::from(wire::is_odd(call.id()));
         if self.given_up.len() == REMEMBERED {
             self.given_up.pop_front();
         }
@@ -123,6 +128,7 @@ impl Calls {
     pub(crate) fn take_all(&mut self, fits: impl Fn(&Call) -> bool) -> Vec<Call> {
         let mut taken: Vec<Call> = self.open.extract_if(|call| fits(call)).collect();
         self.bytes -= taken.iter().map(|call| call.line().len()).sum::<usize>();
+        self.odd -= taken.iter().filter(|call| wire::is_odd(call.id())).count();
         taken.sort_by_key(|call| call.order);
         taken
     }

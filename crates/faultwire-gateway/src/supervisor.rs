@@ -146,7 +146,10 @@ impl Supervisor {
             Event::Refused => self.signal(Signal::KILL),
             Event::ClientDone => self.end(),
             Event::ClientGone => self.end_now(),
-            Event::Signal if self.ending.is_some() => self.end_now(),
+            Event::Signal if self.ending.is_some() => {
+                self.end_now();
+                self.signal(Signal::KILL);
+            }
             Event::Signal => {
                 self.link.state().closing = true;
                 self.end();

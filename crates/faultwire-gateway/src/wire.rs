@@ -113,6 +113,19 @@ pub(crate) fn number(id: &str) -> Option<f64> {
     bare.parse::<f64>().ok().filter(|n| n.is_finite())
 }
 
+/// Whether an id is written in a way that has others: with escapes, or as no plain integer.
+pub(crate) fn is_odd(id: &str) -> bool {
+    match id.strip_prefix('"') {
+        Some(text) => text.contains('\\'),
+        None => !id.bytes().all(|b| b.is_ascii_digit()) && !is_plain_negative(id),
+    }
+}
+
+fn is_plain_negative(id: &str) -> bool {
+    let digits = id.strip_prefix('-').unwrap_or_default();
+    !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Whether two ids are the same text, or the same number, in whichever spelling.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let text = |id: &str| id.starts_with('"').then(|| serde_json::from_str::<String>(id).ok());

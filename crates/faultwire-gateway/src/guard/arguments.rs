@@ -2,6 +2,8 @@
 
 mod cost;
 
+use cost::Cost;
+
 use faultwire_contract::{Aspect, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
@@ -20,6 +22,7 @@ pub(crate) enum Schema {
         schema: Value,
         /// Whether a call without arguments fits; most tools without any are called so.
         takes_nothing: bool,
+        cost: Cost,
     },
 }
 
@@ -43,18 +46,17 @@ impl Schema {
         let Some(text) = text else { return Self::Open };
         let built = serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
         let built = built.and_then(|schema| {
-            if cost::of(&schema) > cost::MOST {
-                return Err("checking it could take for ever".to_owned());
-            }
+            let cost = Cost::of(&schema).ok_or("it has references that are not followed")?;
             match jsonschema::validator_for(&schema) {
-                Ok(validator) => Ok((schema, validator)),
+                Ok(validator) => Ok((schema, validator, cost)),
                 Err(e) => Err(e.to_string()),
             }
         });
         match built {
-            Ok((schema, validator)) => {
-                let takes_nothing = validator.is_valid(&json!({}));
-                Self::Compiled { validator: Box::new(validator), schema, takes_nothing }
+            Ok((schema, validator, cost)) => {
+                let takes_nothing =
+                    cost.visits("{}") <= cost::MOST && validator.is_valid(&json!({}));
+                Self::Compiled { validator: Box::new(validator), schema, takes_nothing, cost }
             }
             Err(why) => {
                 tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
@@ -65,11 +67,20 @@ impl Schema {
 
     /// What is wrong with the arguments, still as text. None when they fit.
     pub(crate) fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Self::Compiled { validator, schema, takes_nothing } = self else { return None };
-        if *takes_nothing && arguments.is_none_or(|a| a == "{}") {
+        let Self::Compiled { validator, schema, takes_nothing, cost } = self else { return None };
+        let arguments = arguments.unwrap_or("{}");
+        if *takes_nothing && arguments == "{}" {
             return None;
         }
-        let issues = match serde_json::from_str(arguments.unwrap_or("{}")) {
+        let visits = cost.visits(arguments);
+        if visits > cost::MOST {
+            tracing::warn!("checking the arguments could take for ever; they are not checked");
+            return None;
+        }
+        let issues = match serde_json::from_str(arguments) {
+            Ok(arguments) if visits > cost::MOST_FOR_LIST => {
+                first_issue(validator, schema, &arguments)
+            }
             Ok(arguments) => issues(validator, schema, &arguments),
             Err(e) => vec![Issue {
                 path: String::new(),
@@ -132,6 +143,11 @@ fn issues(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Issue
     errors.flat_map(|error| of(&error, schema)).take(MOST_ISSUES).collect()
 }
 
+/// The first one only, which needs no memory for the others.
+fn first_issue(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Issue> {
+    validator.validate(arguments).err().map(|error| of(&error, schema)).unwrap_or_default()
+}
+
 fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
     let place = dotted(error.instance_path().as_str());
     let at = |aspect, path: String, message: String| Issue { path, message, aspect };
@@ -148,7 +164,7 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
                 let message = format!("Unknown property{}", meant(name, known));
                 at(Aspect::Value, below(&place, name), message)
             };
-            unexpected.iter().map(unknown).collect()
+            unexpected.iter().take(MOST_ISSUES).map(unknown).collect()
         }
         ValidationErrorKind::Enum { options } => {
             let words: Vec<&str> =

@@ -1,8 +1,11 @@
 //! From the server to the client.
 
+use std::sync::LazyLock;
+
 use faultwire_contract::{
     Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
 };
+use memchr::memmem;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -56,6 +59,12 @@ impl Link {
 
     fn message_of_server(&self, bytes: &[u8]) -> Verdict {
         let line = peek(bytes);
+        // Servers print logs in JSON, too; what has no `jsonrpc` is no message to anybody.
+        let whole = !matches!(line.sort(), Sort::Malformed(_));
+        if whole && !says_jsonrpc(bytes) {
+            self.garbled(bytes);
+            return Verdict::Drop;
+        }
         match (line.sort(), line.id) {
             (Sort::Reply, Some(id)) => self.reply(id, &line, bytes),
             (Sort::Request, Some(id)) if wire::is_id(id) => self.question(id, &line, bytes),
@@ -254,11 +263,11 @@ impl Link {
     /// Bytes that are no message. If they were meant as an answer, its call fails now.
     pub(crate) fn garbled(&self, bytes: &[u8]) {
         let line = peek(bytes);
-        let Sort::Malformed(why) = line.sort() else { return };
-        // A log in JSON is no answer, whatever it says under `id`.
-        let meant = [&b"\"jsonrpc\""[..], b"\"result\"", b"\"error\""]
-            .iter()
-            .any(|word| memchr::memmem::find(bytes, word).is_some());
+        let why = match line.sort() {
+            Sort::Malformed(why) => why,
+            _ => "no `jsonrpc`",
+        };
+        let meant = says_jsonrpc(bytes);
         let id = wire::salvage_id(bytes).filter(|_| meant);
         let mut state = self.state();
         let call = match id.as_deref() {
@@ -352,6 +361,12 @@ impl Link {
         }
         self.release();
     }
+}
+
+fn says_jsonrpc(bytes: &[u8]) -> bool {
+    static WORD: LazyLock<memmem::Finder<'static>> =
+        LazyLock::new(|| memmem::Finder::new("\"jsonrpc\""));
+    WORD.find(bytes).is_some()
 }
 
 fn result_of(bytes: &[u8]) -> Option<&RawValue> {

@@ -60,6 +60,30 @@ fn a_schema_that_takes_for_ever_is_not_used() {
 }
 
 #[test]
+fn a_schema_that_grows_with_the_arguments_is_not_used() {
+    // Twice the work for each level of the arguments.
+    let schema = json!({ "type": "object", "properties": {
+        "v": { "type": "string" }, "c": { "anyOf": [{ "$ref": "#" }, { "$ref": "#" }] },
+    } });
+    let chain: serde_json::Map<String, Value> = (0..1000)
+        .map(|i| (format!("d{i}"), json!({ "$ref": format!("#/$defs/d{}", i + 1) })))
+        .collect();
+    let long = json!({ "$ref": "#/$defs/d0", "$defs": chain });
+    let anchored = json!({ "$ref": "#a", "$defs": { "x": { "$anchor": "a", "type": "object" } } });
+    let mut deep = json!({ "v": 1 });
+    for _ in 0..40 {
+        deep = json!({ "c": deep });
+    }
+    for schema in [schema, long, anchored] {
+        let on_list = format!("tools(m, json.loads({:?}))", schema.to_string());
+        let mut client = wrapped(&["--timeout", "5s"], &on_list, "result(m)");
+        let since = Instant::now();
+        assert_eq!(text(&client.call("t", &deep)), "ran");
+        assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    }
+}
+
+#[test]
 fn a_list_that_comes_late_is_nobodys_answer() {
     let late = "later(1.2, tools, m)";
     let mut client = wrapped(&["--timeout", "4s"], late, "later(1.0, result, m)");
@@ -124,6 +148,9 @@ fn an_id_is_the_same_in_another_spelling() {
     client.send(&call("\"c2\""));
     client.send(&call("\"\\u0063\\u0032\""));
     assert_eq!(client.reply(&json!("c2"))["result"]["isError"], true);
+    client.send(&call("\"\\u0064\""));
+    client.send(&call("\"d\""));
+    assert_eq!(client.reply(&json!("d"))["result"]["isError"], true);
     client.send(
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0063\u0032"}}"#,
     );
@@ -140,6 +167,9 @@ fn a_log_in_json_is_no_answer() {
     let mut client = wrapped(&[], "tools(m)", log);
     assert_eq!(text(&client.call("t", &json!({}))), "ran");
     assert!(client.events().contains(&"stray_output".to_owned()));
+    let log = r#"print('{"id":%s,"result":"handled","error":null}' % json.dumps(m["id"]), flush=True); later(0.3, result, m)"#;
+    let mut client = wrapped(&[], "tools(m)", log);
+    assert_eq!(text(&client.call("t", &json!({}))), "ran");
 }
 
 #[test]
