@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use faultwire_contract::{Answers, Condition, Line, Outcome};
+use faultwire_contract::{Answers, Condition, Line, Outcome, Surface};
 use serde_json::Value;
 
-use crate::door::Door;
 use crate::failing::Failing;
+use crate::outlet::Outlet;
+use crate::party::{Asker, Party};
 use crate::request::{self, Story};
 use crate::upstream::inlet::Pipe;
 use crate::wire;
@@ -39,7 +40,14 @@ pub(crate) struct Call {
     /// The token of its progress, once somebody asked for it.
     token: OnceCell<Option<Value>>,
     pub stage: Stage,
-    door: Option<Arc<Door>>,
+    /// The id under which the client asked, if it was given another one.
+    known_as: Option<Box<str>>,
+    /// Where the answer goes, if not where all of the party's do.
+    outlet: Option<Arc<dyn Outlet>>,
+    /// How a failure is put.
+    pub surface: Surface,
+    /// Who asked; none once it has ended.
+    party: Option<Arc<Party>>,
 }
 
 /// Which requests are treated in a way of their own.
@@ -92,14 +100,14 @@ impl Method {
 
 impl Call {
     pub(crate) fn new(
-        door: &Arc<Door>,
+        asker: Asker<'_>,
         line: &Line<'_>,
         id: &str,
         method: Method,
         tool: Option<&str>,
         now: Instant,
     ) -> Self {
-        let (span, hard) = door.deadline_of(&method, tool);
+        let (span, hard) = asker.party.settings.deadlines.of(&method, tool);
         let mut text = String::with_capacity(line.text.len() + 1);
         text.push_str(line.text);
         text.push('\n');
@@ -122,13 +130,21 @@ impl Call {
             reached: Outcome::NotSent,
             token: OnceCell::new(),
             stage: Stage::Held,
-            door: Some(Arc::clone(door)),
+            known_as: asker.known_as.map(Into::into),
+            outlet: asker.outlet.cloned(),
+            surface: asker.surface,
+            party: Some(Arc::clone(asker.party)),
         }
     }
 
     /// The id, as it was written.
     pub(crate) fn id(&self) -> &str {
         self.part(&self.id)
+    }
+
+    /// The id under which the client asked, as it was written.
+    pub(crate) fn client_id(&self) -> &str {
+        self.known_as.as_deref().unwrap_or_else(|| self.id())
     }
 
     pub(crate) fn tool(&self) -> Option<&str> {
@@ -148,17 +164,34 @@ impl Call {
         &self.line[place.start as usize..place.end as usize]
     }
 
-    /// It went well, or its answer is on its way already.
-    pub(crate) fn end(mut self) {
-        self.door = None;
+    /// It went well, and this is its answer. If the client hears that on the stream that all
+    /// messages pass through anyway, nothing is done.
+    #[must_use]
+    pub(crate) fn answer(mut self, line: &[u8]) -> bool {
+        self.party = None;
+        let Some(outlet) = self.outlet.take() else { return false };
+        match &self.known_as {
+            None => outlet.reply(line),
+            Some(id) => outlet.reply(&wire::with_id(line, id)),
+        }
+        true
+    }
+
+    pub(crate) fn party(&self) -> Option<&Arc<Party>> {
+        self.party.as_ref()
+    }
+
+    /// Where something that belongs to this call goes, if it has a place of its own.
+    pub(crate) fn outlet(&self) -> Option<&Arc<dyn Outlet>> {
+        self.outlet.as_ref()
     }
 
     /// It failed. The door records that, and answers.
     pub(crate) fn fail(mut self, mut failing: Failing) {
         let now = failing.report.outcome;
         failing.report.outcome = now.map(|now| further(now, self.reached));
-        if let Some(door) = self.door.take() {
-            door.fail(self, failing);
+        if let Some(party) = self.party.take() {
+            Arc::clone(&party.door).fail(party, self, failing);
         }
     }
 
@@ -195,8 +228,8 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(door) = self.door.take() {
-            let lost = Failing::observed(&door.settings().contract, Condition::Internal)
+        if let Some(party) = self.party.take() {
+            let lost = Failing::observed(party.contract(), Condition::Internal)
                 .saying("The call was lost inside the gateway");
             let call = Self {
                 line: std::mem::take(&mut self.line),
@@ -204,10 +237,12 @@ impl Drop for Call {
                 tool: std::mem::replace(&mut self.tool, Tool::None),
                 method: std::mem::replace(&mut self.method, Method::Initialize),
                 token: OnceCell::new(),
-                door: None,
+                known_as: self.known_as.take(),
+                outlet: self.outlet.take(),
+                party: None,
                 ..*self
             };
-            door.fail(call, lost);
+            Arc::clone(&party.door).fail(party, call, lost);
         }
     }
 }

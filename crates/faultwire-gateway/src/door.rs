@@ -6,18 +6,19 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log};
 use faultwire_contract::{
-    Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface,
+    Condition, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
 };
 use serde_json::Value;
 
 use crate::call::{Call, Method};
 use crate::failing::{Failing, Said};
-use crate::outlet::Outlet;
+use crate::outlet::{Failed, Outlet};
+use crate::party::{Asker, Party};
 use crate::request::Story;
 use crate::settings::Settings;
 use crate::tools::ToolFacts;
@@ -33,12 +34,11 @@ const MOST_TOGETHER: usize = 256;
 /// Events of one name that are all recorded; of the later ones only those whose number is a power
 /// of two, so that no server can fill the disk by misbehaving.
 const MOST_EVENTS: u64 = 64;
-/// What all failures of a session go through.
+
+/// What all failures go through.
 pub(crate) struct Door {
-    settings: Settings,
     log: Log,
     queue: Sender<Vec<Errand>>,
-    session: Mutex<Session>,
     gathered: Mutex<Gathered>,
     waiting: AtomicUsize,
     events: Mutex<HashMap<&'static str, u64>>,
@@ -73,13 +73,13 @@ impl Burst<'_> {
 /// What the door's own thread does.
 pub(crate) enum Errand {
     /// Record and answer a call that failed.
-    Fail(Box<(Call, Failing)>),
+    Fail(Box<(Arc<Party>, Call, Failing)>),
     /// Record something, and say nothing.
     Record(Entry),
     /// Record and answer something that is no call.
     Refuse(Entry, Box<Answer>),
     /// Say something that is no answer.
-    Tell(Vec<u8>),
+    Tell(Arc<dyn Outlet>, Vec<u8>),
     Stop,
 }
 
@@ -88,6 +88,8 @@ pub(crate) type Made = Vec<(Entry, Option<Answer>)>;
 
 /// An answer that may be sent once it is recorded.
 pub(crate) struct Answer {
+    to: Arc<dyn Outlet>,
+    party: Arc<Party>,
     line: Vec<u8>,
     fault: Fault,
     id: Option<Box<str>>,
@@ -99,58 +101,34 @@ pub(crate) struct Answer {
 enum Form {
     Result(ResultOptions),
     Error(i64),
+    /// The contract's HTTP surface, which is no JSON-RPC.
+    Http,
+}
+
+impl Form {
+    fn surface(self) -> Surface {
+        match self {
+            Self::Result(_) | Self::Error(_) => Surface::Mcp,
+            Self::Http => Surface::Http,
+        }
+    }
 }
 
 /// What others do at the door.
 impl Door {
-    pub(crate) fn new(settings: Settings, log: Log, queue: Sender<Vec<Errand>>) -> Self {
-        let session = Mutex::new(Session {
-            id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
-            ..settings.session.clone()
-        });
+    pub(crate) fn new(log: Log, queue: Sender<Vec<Errand>>) -> Self {
         Self {
-            settings,
             log,
             queue,
-            session,
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
             events: Mutex::default(),
         }
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// The client has said who it is.
-    pub(crate) fn greet(&self, client: Option<String>) {
-        self.session().client = client;
-    }
-
-    /// How long an answer may take, and how long with progress.
-    pub(crate) fn deadline_of(
-        &self,
-        method: &Method,
-        tool: Option<&str>,
-    ) -> (Option<Duration>, Duration) {
-        let deadlines = &self.settings.deadlines;
-        let own = || tool.and_then(|tool| deadlines.tools.get(tool).copied());
-        let starts = |name: &str| name == wire::DISCOVER;
-        let span = match method {
-            Method::ToolsCall if deadlines.tools.is_empty() => Some(deadlines.default),
-            Method::ToolsCall => Some(own().unwrap_or(deadlines.default)),
-            Method::Initialize => Some(deadlines.start.max(deadlines.default)),
-            Method::Other(name) if starts(name) => Some(deadlines.start.max(deadlines.default)),
-            Method::Other(name) if deadlines.unbounded.iter().any(|m| **m == **name) => None,
-            Method::Other(_) | Method::ToolsList { .. } => Some(deadlines.default),
-        };
-        (span, deadlines.hard.max(span.unwrap_or_default()))
-    }
-
     /// Has a failed call recorded, and answered after that.
-    pub(crate) fn fail(&self, call: Call, failing: Failing) {
-        self.gather(Errand::Fail(Box::new((call, failing))));
+    pub(crate) fn fail(&self, party: Arc<Party>, call: Call, failing: Failing) {
+        self.gather(Errand::Fail(Box::new((party, call, failing))));
     }
 
     /// Has a try recorded that is not the last.
@@ -160,7 +138,7 @@ impl Door {
     }
 
     /// Has something recorded that is no failure of a call.
-    pub(crate) fn event(&self, name: &'static str, facts: &Value) {
+    pub(crate) fn event(&self, name: &'static str, facts: &Value, redactor: &Redactor) {
         let count = {
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             let count = events.entry(name).or_default();
@@ -175,43 +153,38 @@ impl Door {
         } else {
             facts.clone()
         };
-        let redactor = self.settings.contract.redactor();
         self.gather(Errand::Record(Entry::event(name, None, facts, redactor)));
     }
 
     /// Answers something of the client's that is no call: there is nothing to send on.
-    pub(crate) fn refuse(&self, id: Option<&str>, number: i64, failing: Failing) {
+    pub(crate) fn refuse(&self, asker: Asker<'_>, id: Option<&str>, number: i64, failing: Failing) {
+        let party = asker.party;
         let report = Report {
             outcome: Some(Outcome::NotSent),
-            ..self.dressed(failing.report, None, &Story::default())
+            ..dressed(party, failing.report, None, &Story::default())
         };
-        let fault = self.accepted(report);
-        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        let fault = accepted(&party.settings, report);
+        let form = match asker.surface {
+            Surface::Mcp => Form::Error(number),
+            Surface::Http => Form::Http,
+        };
+        let envelope = fault.envelope(form.surface(), party.settings.profile);
         let facts = audit::Call {
             request: id.and_then(|id| serde_json::from_str(id).ok()),
             client: fault.public().session.client.clone(),
             envelope: Some(Digest::of(&envelope)),
             ..audit::Call::default()
         };
-        let form = Form::Error(number);
         let line = rendered(id, &fault, &envelope, form);
         let entry = Entry::fault(&fault, &facts);
-        let answer = Answer { line, fault, id: id.map(Into::into), form };
+        let (to, party) = (Arc::clone(asker.outlet()), Arc::clone(party));
+        let answer = Answer { to, party, line, fault, id: id.map(Into::into), form };
         self.gather(Errand::Refuse(entry, Box::new(answer)));
     }
 
-    /// Makes the fault of a failing call, as it stands now.
-    pub(crate) fn fault(&self, call: &Call, report: Report, story: &Story) -> Fault {
-        let elapsed = edge::now().saturating_duration_since(call.since);
-        let mut report = self.dressed(report, u64::try_from(elapsed.as_millis()).ok(), story);
-        report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
-        report.method.get_or_insert_with(|| call.method.name().to_owned());
-        self.accepted(report)
-    }
-
-    /// Says something of our own to the client that is no answer, without waiting for it.
-    pub(crate) fn tell(&self, line: Vec<u8>) {
-        self.gather(Errand::Tell(line));
+    /// Says something of our own to a client that is no answer, without waiting for it.
+    pub(crate) fn tell(&self, to: &Arc<dyn Outlet>, line: Vec<u8>) {
+        self.gather(Errand::Tell(Arc::clone(to), line));
     }
 
     /// Says that several failures may come at once.
@@ -254,30 +227,21 @@ impl Door {
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What the door's own thread does.
 impl Door {
     /// Makes faults, and hands over what is to be written down, until it is told to stop.
-    pub(crate) fn serve(
-        &self,
-        errands: &Receiver<Vec<Errand>>,
-        made: &Sender<Made>,
-        client: &dyn Outlet,
-    ) {
+    pub(crate) fn serve(&self, errands: &Receiver<Vec<Errand>>, made: &Sender<Made>) {
         let mut open = true;
         while open {
             let Ok(bundle) = errands.recv() else { return };
             open = !bundle.iter().any(|errand| matches!(errand, Errand::Stop));
             let prepared: Made =
-                bundle.into_iter().filter_map(|errand| self.prepared(errand, client)).collect();
+                bundle.into_iter().filter_map(|errand| self.prepared(errand)).collect();
             if prepared.len() == 1 && self.waiting.load(Ordering::Relaxed) == 1 {
                 // A lone failure is faster without another thread.
-                self.settle(prepared, client);
+                self.settle(prepared);
             } else {
                 // Who records goes on for as long as something may come.
                 let _ = made.send(prepared);
@@ -286,49 +250,49 @@ impl Door {
     }
 
     /// Records what was made and answers it. What comes while one sync goes on shares the next.
-    pub(crate) fn record_made(&self, made: &Receiver<Made>, client: &dyn Outlet) {
+    pub(crate) fn record_made(&self, made: &Receiver<Made>) {
         while let Ok(mut bundle) = made.recv() {
             while bundle.len() < MOST_TOGETHER
                 && let Ok(more) = made.try_recv()
             {
                 bundle.extend(more);
             }
-            self.settle(bundle, client);
+            self.settle(bundle);
         }
     }
 
     /// Nothing is sent before its record is on disk.
-    fn settle(&self, made: Made, client: &dyn Outlet) {
+    fn settle(&self, made: Made) {
         let done = made.len();
         let (entries, answers): (Vec<_>, Vec<_>) = made.into_iter().unzip();
         let receipts = self.log.append_all(entries);
-        let mut lines = Vec::new();
+        let mut settled: Vec<Answer> = Vec::with_capacity(answers.len());
         for (receipt, answer) in receipts.into_iter().zip(answers) {
-            match (answer, receipt) {
-                (Some(answer), Ok(_)) => lines.extend_from_slice(&answer.line),
-                (Some(answer), Err(why)) => {
-                    lines.extend_from_slice(&self.unrecorded(answer, &why));
-                }
-                (None, _) => {}
-            }
+            let Some(answer) = answer else { continue };
+            settled.push(match receipt {
+                Ok(_) => answer,
+                Err(why) => unrecorded(answer, &why),
+            });
         }
-        if !lines.is_empty() {
-            client.send(&lines);
+        for same in settled.chunk_by(|one, next| Arc::ptr_eq(&one.to, &next.to)) {
+            let failed: Vec<_> =
+                same.iter().map(|a| Failed { line: &a.line, fault: &a.fault }).collect();
+            same[0].to.fail(&failed);
         }
         self.waiting.fetch_sub(done, Ordering::Relaxed);
     }
 
     /// The record of an errand, and what is answered once it is on disk.
-    fn prepared(&self, errand: Errand, client: &dyn Outlet) -> Option<(Entry, Option<Answer>)> {
+    fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Answer>)> {
         match errand {
             Errand::Fail(failed) => {
-                let (call, failing) = *failed;
-                Some(self.failed(&call, failing))
+                let (party, call, failing) = *failed;
+                Some(self.failed(party, &call, failing))
             }
             Errand::Record(entry) => Some((entry, None)),
             Errand::Refuse(entry, answer) => Some((entry, Some(*answer))),
-            Errand::Tell(line) => {
-                client.send(&line);
+            Errand::Tell(to, line) => {
+                to.send(&line);
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 None
             }
@@ -336,84 +300,28 @@ impl Door {
         }
     }
 
-    fn failed(&self, call: &Call, failing: Failing) -> (Entry, Option<Answer>) {
+    fn failed(&self, party: Arc<Party>, call: &Call, failing: Failing) -> (Entry, Option<Answer>) {
         let story = call.story();
         let Failing { report, upstream_code, rpc, tool, said } = failing;
-        let fault = self.fault(call, report, &story);
-        let form = self.form(call, &fault, rpc, tool, &story);
-        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
+        let fault = fault(&party, call, report, &story);
+        let form = form(&party.settings, call, &fault, rpc, tool, &story);
+        let envelope = fault.envelope(form.surface(), party.settings.profile);
         let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
         let line = match said {
             Said::Nothing => {
                 let facts = audit::Call { envelope: None, ..facts };
                 return (Entry::fault(&fault, &facts), None);
             }
-            Said::Protocol(line) => line,
-            Said::Envelope(line) if holds(&line, &envelope) => line,
+            Said::Protocol(line) => under(line, call),
+            Said::Envelope(line) if holds(&line, &envelope) => under(line, call),
             Said::Envelope(_) | Said::Whatever => {
-                rendered(Some(call.id()), &fault, &envelope, form)
+                rendered(Some(call.client_id()), &fault, &envelope, form)
             }
         };
         let entry = Entry::fault(&fault, &facts);
-        (entry, Some(Answer { line, fault, id: Some(call.id().into()), form }))
-    }
-
-    /// What the client gets for a failure that could not be written down (K10).
-    fn unrecorded(&self, answer: Answer, why: &audit::AuditFailed) -> Vec<u8> {
-        let stamp = edge::stamp(self.settings.show_stack);
-        let fault = why.instead_of(&answer.fault, &stamp).unwrap_or(answer.fault);
-        let envelope = fault.envelope(Surface::Mcp, self.settings.profile);
-        rendered(answer.id.as_deref(), &fault, &envelope, answer.form)
-    }
-
-    /// Adds what is known of session and call. An envelope that a server made itself may know
-    /// better.
-    fn dressed(&self, mut report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
-        let said = std::mem::replace(&mut report.session, self.session().clone());
-        let session = &mut report.session;
-        let better = [
-            (&mut session.id, said.id),
-            (&mut session.role, said.role),
-            (&mut session.workspace_root, said.workspace_root),
-            (&mut session.phase, said.phase),
-            (&mut session.plan_hash, said.plan_hash),
-        ];
-        for (known, said) in better {
-            *known = said.or(known.take());
-        }
-        if report.meta.is_empty() {
-            report.meta = Meta { elapsed_ms, ..self.settings.meta.clone() };
-        }
-        story.tell(&mut report);
-        report
-    }
-
-    fn accepted(&self, report: Report) -> Fault {
-        let (contract, stamp) = (&self.settings.contract, edge::stamp(self.settings.show_stack));
-        let plain = || Report {
-            origin: Some(Condition::Internal.origin()),
-            outcome: Some(Condition::Internal.outcome()),
-            ..Report::new(&contract.fallback().id)
-        };
-        Fault::new(contract, report, &stamp)
-            .or_else(|_| Fault::new(contract, plain(), &stamp))
-            .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
-    }
-
-    fn form(
-        &self,
-        call: &Call,
-        fault: &Fault,
-        rpc: Option<i64>,
-        tool: ToolFacts,
-        story: &Story,
-    ) -> Form {
-        if call.method == Method::ToolsCall && self.settings.failures_as_results {
-            let has_output_schema = tool.has_output_schema;
-            return Form::Result(ResultOptions { has_output_schema, modern: story.is_modern() });
-        }
-        let observed = fault.public().condition.unwrap_or(Condition::Internal);
-        Form::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
+        let to = Arc::clone(call.outlet().unwrap_or(&party.outlet));
+        let id = Some(call.client_id().into());
+        (entry, Some(Answer { to, party, line, fault, id, form }))
     }
 
     fn facts(
@@ -426,7 +334,7 @@ impl Door {
     ) -> audit::Call {
         let public = fault.public();
         audit::Call {
-            request: serde_json::from_str(call.id()).ok(),
+            request: serde_json::from_str(call.client_id()).ok(),
             client: public.session.client.clone(),
             arguments: story.arguments.as_ref().map(|a| self.log.fingerprint(a)),
             upstream_code,
@@ -435,6 +343,81 @@ impl Door {
             envelope: envelope.map(Digest::of),
         }
     }
+}
+
+/// Makes the fault of a failing call, as it stands now.
+pub(crate) fn fault(party: &Party, call: &Call, report: Report, story: &Story) -> Fault {
+    let elapsed = edge::now().saturating_duration_since(call.since);
+    let mut report = dressed(party, report, u64::try_from(elapsed.as_millis()).ok(), story);
+    report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
+    report.method.get_or_insert_with(|| call.method.name().to_owned());
+    accepted(&party.settings, report)
+}
+
+/// Adds what is known of session and call. An envelope that a server made itself may know better.
+fn dressed(party: &Party, mut report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
+    let said = std::mem::replace(&mut report.session, party.session().clone());
+    let session = &mut report.session;
+    let better = [
+        (&mut session.id, said.id),
+        (&mut session.role, said.role),
+        (&mut session.workspace_root, said.workspace_root),
+        (&mut session.phase, said.phase),
+        (&mut session.plan_hash, said.plan_hash),
+    ];
+    for (known, said) in better {
+        *known = said.or(known.take());
+    }
+    if report.meta.is_empty() {
+        report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
+    }
+    story.tell(&mut report);
+    report
+}
+
+fn accepted(settings: &Settings, report: Report) -> Fault {
+    let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
+    let plain = || Report {
+        origin: Some(Condition::Internal.origin()),
+        outcome: Some(Condition::Internal.outcome()),
+        ..Report::new(&contract.fallback().id)
+    };
+    Fault::new(contract, report, &stamp)
+        .or_else(|_| Fault::new(contract, plain(), &stamp))
+        .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
+}
+
+fn form(
+    settings: &Settings,
+    call: &Call,
+    fault: &Fault,
+    rpc: Option<i64>,
+    tool: ToolFacts,
+    story: &Story,
+) -> Form {
+    if call.surface == Surface::Http {
+        return Form::Http;
+    }
+    if call.method == Method::ToolsCall && settings.failures_as_results {
+        let has_output_schema = tool.has_output_schema;
+        return Form::Result(ResultOptions { has_output_schema, modern: story.is_modern() });
+    }
+    let observed = fault.public().condition.unwrap_or(Condition::Internal);
+    Form::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
+}
+
+/// What the client gets for a failure that could not be written down (K10).
+fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
+    let stamp = edge::stamp(answer.party.settings.show_stack);
+    let Ok(fault) = why.instead_of(&answer.fault, &stamp) else { return answer };
+    let envelope = fault.envelope(answer.form.surface(), answer.party.settings.profile);
+    let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form);
+    Answer { line, fault, ..answer }
+}
+
+/// What the server said, under the id that the client knows.
+fn under(line: Vec<u8>, call: &Call) -> Vec<u8> {
+    if call.client_id() == call.id() { line } else { wire::with_id(&line, call.client_id()) }
 }
 
 fn rendered(id: Option<&str>, fault: &Fault, envelope: &[u8], form: Form) -> Vec<u8> {
@@ -447,6 +430,7 @@ fn rendered(id: Option<&str>, fault: &Fault, envelope: &[u8], form: Form) -> Vec
             wire::error(id, number, message, envelope)
         }
         (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", envelope),
+        (Form::Http, _) => envelope.to_vec(),
     }
 }
 

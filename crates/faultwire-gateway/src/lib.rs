@@ -28,6 +28,7 @@ mod join;
 mod link;
 mod nesting;
 mod outlet;
+mod party;
 mod pipeline;
 mod request;
 mod retry;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::call::{Call, Stage};
 use crate::calls::Calls;
-use crate::door::Door;
+use crate::door::{self, Door};
 use crate::edge;
 use crate::failing::Failing;
 use crate::handshake::Handshake;
@@ -31,9 +31,10 @@ const LIST_PATIENCE: Duration = Duration::from_secs(5);
 /// More pages than that, or one that leads to itself, and the list is taken to be over.
 const MOST_PAGES: usize = 256;
 
-/// One client and its server.
+/// A server and whoever uses it.
 pub(crate) struct Link {
     pub door: Arc<Door>,
+    settings: Arc<Settings>,
     pub inlet: Inlet,
     pub events: Sender<Event>,
     pub client: Arc<dyn Outlet>,
@@ -121,8 +122,12 @@ pub(crate) enum Verdict {
 }
 
 impl Link {
-    pub(crate) fn new(door: Arc<Door>, client: Arc<dyn Outlet>, events: Sender<Event>) -> Self {
-        let settings = door.settings();
+    pub(crate) fn new(
+        door: Arc<Door>,
+        settings: Arc<Settings>,
+        client: Arc<dyn Outlet>,
+        events: Sender<Event>,
+    ) -> Self {
         let state = State {
             phase: Phase::Up,
             calls: Calls::default(),
@@ -141,15 +146,15 @@ impl Link {
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
         let tools = Mutex::default();
-        Self { door, inlet, events, client, tools, state: Mutex::new(state) }
+        Self { door, settings, inlet, events, client, tools, state: Mutex::new(state) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
-        self.door.settings()
+        &self.settings
     }
 
     pub(crate) fn contract(&self) -> &Arc<Contract> {
-        &self.door.settings().contract
+        &self.settings.contract
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -189,7 +194,7 @@ impl Link {
         if retry.times == 0 {
             return None;
         }
-        let fault = self.door.fault(call, failing.report.clone(), &call.story());
+        let fault = door::fault(call.party()?, call, failing.report.clone(), &call.story());
         let at = {
             let mut state = self.state();
             let over = state.closing || matches!(state.phase, Phase::Down { until: None, .. });
@@ -351,6 +356,11 @@ impl Link {
                 Known::Partly => tools.get(tool).is_none(),
                 Known::Yes | Known::Never => false,
             }
+    }
+
+    /// Has something recorded that is no failure of a call.
+    pub(crate) fn event(&self, name: &'static str, facts: &Value) {
+        self.door.event(name, facts, self.contract().redactor());
     }
 
     /// Sends something of our own to the server.

@@ -6,12 +6,32 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use faultwire_contract::Fault;
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// Somebody who takes whole lines.
 pub(crate) trait Outlet: Send + Sync {
     /// Hands over one or more lines. When nobody takes them any more, there is nobody to tell.
     fn send(&self, lines: &[u8]);
+
+    /// Hands over the line that answers a request.
+    fn reply(&self, line: &[u8]) {
+        self.send(line);
+    }
+
+    /// Hands over the answers to requests that failed.
+    fn fail(&self, failed: &[Failed<'_>]) {
+        match failed {
+            [one] => self.send(one.line),
+            all => self.send(&all.iter().flat_map(|one| one.line).copied().collect::<Vec<u8>>()),
+        }
+    }
+}
+
+/// The answer to a request that failed.
+pub(crate) struct Failed<'a> {
+    pub line: &'a [u8],
+    pub fault: &'a Fault,
 }
 
 /// A pipe to the client.

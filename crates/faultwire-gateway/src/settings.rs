@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use faultwire_contract::{Contract, Meta, Profile, Session};
 
+use crate::call::Method;
+use crate::wire;
+
 /// How a server is wrapped.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -117,6 +120,23 @@ impl Settings {
             session: Session::default(),
             meta: Meta::default(),
         }
+    }
+}
+
+impl Deadlines {
+    /// How long an answer may take, and how long with progress.
+    pub(crate) fn of(&self, method: &Method, tool: Option<&str>) -> (Option<Duration>, Duration) {
+        let own = || tool.and_then(|tool| self.tools.get(tool).copied());
+        let starts = |name: &str| name == wire::DISCOVER;
+        let span = match method {
+            Method::ToolsCall if self.tools.is_empty() => Some(self.default),
+            Method::ToolsCall => Some(own().unwrap_or(self.default)),
+            Method::Initialize => Some(self.start.max(self.default)),
+            Method::Other(name) if starts(name) => Some(self.start.max(self.default)),
+            Method::Other(name) if self.unbounded.iter().any(|m| **m == **name) => None,
+            Method::Other(_) | Method::ToolsList { .. } => Some(self.default),
+        };
+        (span, self.hard.max(span.unwrap_or_default()))
     }
 }
 

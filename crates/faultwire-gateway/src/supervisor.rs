@@ -156,7 +156,7 @@ impl Supervisor {
             }
             Event::Panicked(thread) => {
                 tracing::error!(thread, "a part of the gateway failed; the session ends");
-                self.link.door.event("panicked", &json!({ "thread": thread }));
+                self.link.event("panicked", &json!({ "thread": thread }));
                 self.end_now();
             }
         }
@@ -301,10 +301,10 @@ impl Supervisor {
         drop(pipe);
         if self.ending.is_none() {
             tracing::warn!(run = server.run, "the server {how}");
-            self.link.door.event("server_ended", &json!({ "run": server.run, "how": how }));
+            self.link.event("server_ended", &json!({ "run": server.run, "how": how }));
         }
         for id in asked.keys() {
-            self.link.door.tell(wire::cancelled(id, "the server ended"));
+            self.link.door.tell(&self.link.client, wire::cancelled(id, "the server ended"));
         }
         for call in crashed {
             let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
@@ -389,7 +389,7 @@ impl Supervisor {
         if run == 1 {
             return;
         }
-        self.link.door.event("server_started", &json!({ "run": run }));
+        self.link.event("server_started", &json!({ "run": run }));
         let mut pipe = self.link.inlet.lock();
         let mut state = self.link.state();
         let opening = state.handshake.opening().map(<[u8]>::to_vec);

@@ -70,6 +70,24 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
     line
 }
 
+/// The same message under another id.
+pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
+    let seen = peek(line).id;
+    let start =
+        seen.map_or(0, |seen| (seen.as_ptr() as usize).saturating_sub(line.as_ptr() as usize));
+    let end = start + seen.map_or(0, str::len);
+    let mut other = Vec::with_capacity(line.len() + id.len());
+    match (line.get(..start), line.get(end..)) {
+        (Some(head), Some(tail)) if start > 0 => {
+            other.extend_from_slice(head);
+            other.extend_from_slice(id.as_bytes());
+            other.extend_from_slice(tail);
+        }
+        _ => other.extend_from_slice(line),
+    }
+    other
+}
+
 /// Takes a request back.
 pub(crate) fn cancelled(id: &str, reason: &str) -> Vec<u8> {
     let reason = Value::from(reason);

@@ -21,6 +21,7 @@ use crate::edge;
 use crate::frame::{Frame, Frames};
 use crate::link::{Link, Verdict};
 use crate::outlet::{Outlet, Stream};
+use crate::party::{Asker, Party, session_of};
 use crate::pipeline::Place;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Supervisor};
@@ -67,26 +68,29 @@ pub fn wrap(
 ) -> Result<(), WrapError> {
     let (events, heard) = channel();
     let (queue, errands) = channel();
-    let door = Arc::new(Door::new(settings, log.clone(), queue));
+    let settings = Arc::new(settings);
+    let door = Arc::new(Door::new(log.clone(), queue));
     let broken = events.clone();
     let client: Arc<dyn Outlet> = Arc::new(Stream::new(streams.output, move || {
         let _ = broken.send(Event::ClientGone);
     }));
-    let link = Arc::new(Link::new(Arc::clone(&door), Arc::clone(&client), events.clone()));
+    let session = session_of(&settings);
+    let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
+    let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone()));
     let mut supervisor =
         Supervisor::start(Arc::clone(&link), command.to_vec(), heard).map_err(|error| {
             WrapError::Start { command: command.first().cloned().unwrap_or_default(), error }
         })?;
     let (made, to_record) = channel();
     spawn("door", &events, {
-        let (door, client) = (Arc::clone(&door), Arc::clone(&client));
-        move || door.serve(&errands, &made, &*client)
+        let door = Arc::clone(&door);
+        move || door.serve(&errands, &made)
     })?;
     let (done, answered) = channel();
     spawn("recorder", &events, {
         let door = Arc::clone(&door);
         move || {
-            door.record_made(&to_record, &*client);
+            door.record_made(&to_record);
             let _ = done.send(());
         }
     })?;
@@ -98,7 +102,7 @@ pub fn wrap(
     spawn("client", &events, {
         let link = Arc::clone(&link);
         move || {
-            listen(&link, streams.input);
+            listen(&link, &party, streams.input);
             let _ = link.events.send(Event::ClientDone);
         }
     })?;
@@ -138,14 +142,14 @@ fn hear_signals(events: &Sender<Event>) -> io::Result<()> {
 }
 
 /// The thread that listens to the client.
-fn listen(link: &Link, mut input: File) {
+fn listen(link: &Link, party: &Arc<Party>, mut input: File) {
     let mut frames = Frames::new(link.settings().limits.line_bytes);
     let mut overlong_told = false;
     loop {
         link.door.wait_for_room();
         match frames.fill(&mut input) {
             Ok(0) => break,
-            Ok(_) => take_apart(link, &mut frames, &mut overlong_told),
+            Ok(_) => take_apart(link, party.plainly(), &mut frames, &mut overlong_told),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let _ = poll(&mut [PollFd::new(&input.as_fd(), PollFlags::IN)], None);
@@ -158,7 +162,7 @@ fn listen(link: &Link, mut input: File) {
         last.push(b'\n');
         let mut pipe = link.inlet.lock();
         let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-        match link.hear_client(&last, place) {
+        match link.hear_client(party.plainly(), &last, place) {
             Verdict::Pass => link.inlet.send(&mut pipe, &last),
             Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
             Verdict::Drop | Verdict::Unfinished => {}
@@ -167,7 +171,7 @@ fn listen(link: &Link, mut input: File) {
 }
 
 /// Everything that is whole goes to the server in as few writes as can be.
-fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
+fn take_apart(link: &Link, asker: Asker<'_>, frames: &mut Frames, overlong_told: &mut bool) {
     let _together = link.door.burst();
     let now = edge::now();
     let mut pipe = link.inlet.lock();
@@ -181,15 +185,19 @@ fn take_apart(link: &Link, frames: &mut Frames, overlong_told: &mut bool) {
                     room: pipe.room().saturating_sub(run.len()),
                     now,
                 };
-                link.hear_client(frames.bytes(line), place)
+                link.hear_client(asker, frames.bytes(line), place)
             }
             Frame::Overlong(head) => {
                 let id = salvage_id(head);
                 *overlong_told = id.is_some();
-                if *overlong_told { link.overlong_of_client(id.as_deref()) } else { Verdict::Drop }
+                if *overlong_told {
+                    link.overlong_of_client(asker, id.as_deref())
+                } else {
+                    Verdict::Drop
+                }
             }
             Frame::OverlongEnd(_) if *overlong_told => Verdict::Drop,
-            Frame::OverlongEnd(tail) => link.overlong_of_client(salvage_id(tail).as_deref()),
+            Frame::OverlongEnd(tail) => link.overlong_of_client(asker, salvage_id(tail).as_deref()),
         };
         match (verdict, frame) {
             (Verdict::Pass, Frame::Line(line)) if line.start == run.end => {

@@ -13,6 +13,7 @@ use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
 use crate::link::{Link, Phase, State, Verdict};
 use crate::nesting::deeper_than;
+use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
 
@@ -29,24 +30,24 @@ pub(crate) struct Place {
 
 impl Link {
     /// A line of the client.
-    pub(crate) fn hear_client(&self, line: &[u8], place: Place) -> Verdict {
+    pub(crate) fn hear_client(&self, asker: Asker<'_>, line: &[u8], place: Place) -> Verdict {
         match line.trim_ascii_start().first() {
             None => return Verdict::Drop,
             Some(b'[') => {
                 if let Some(members) = batch::members(line) {
                     self.state().batches = true;
                     return batch::judged(line, &members, true, |member| {
-                        self.message_of_client(member, place)
+                        self.message_of_client(asker, member, place)
                     });
                 }
             }
             Some(_) => {}
         }
-        self.message_of_client(line, place)
+        self.message_of_client(asker, line, place)
     }
 
     /// A line of the client that is too long, of which only the id is known.
-    pub(crate) fn overlong_of_client(&self, id: Option<&str>) -> Verdict {
+    pub(crate) fn overlong_of_client(&self, asker: Asker<'_>, id: Option<&str>) -> Verdict {
         if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
             let message = "The client's answer is too long";
             return Verdict::Instead(wire::error(
@@ -60,25 +61,25 @@ impl Link {
         let limit = self.settings().limits.line_bytes;
         let message = format!("The request has more than {limit} bytes");
         let failing = self.bad(Aspect::Value).saying(message);
-        self.door.refuse(id, wire::INVALID_REQUEST, failing);
+        self.door.refuse(asker, id, wire::INVALID_REQUEST, failing);
         Verdict::Drop
     }
 
-    fn message_of_client(&self, bytes: &[u8], place: Place) -> Verdict {
+    fn message_of_client(&self, asker: Asker<'_>, bytes: &[u8], place: Place) -> Verdict {
         let line = peek(bytes);
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(id, &line, place),
+            (Sort::Request, Some(id)) => self.request(asker, id, &line, place),
             (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
             (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id).is_some() => {
                 Verdict::Pass
             }
-            (Sort::Malformed(why), _) => self.refuse_line(bytes, why),
-            (Sort::Reply, None) => self.refuse_line(bytes, "a reply without an id"),
+            (Sort::Malformed(why), _) => self.refuse_line(asker, bytes, why),
+            (Sort::Reply, None) => self.refuse_line(asker, bytes, "a reply without an id"),
         }
     }
 
-    fn refuse_line(&self, bytes: &[u8], why: &str) -> Verdict {
+    fn refuse_line(&self, asker: Asker<'_>, bytes: &[u8], why: &str) -> Verdict {
         let number = match serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
             Ok(_) => wire::INVALID_REQUEST,
             Err(_) => wire::PARSE_ERROR,
@@ -86,7 +87,7 @@ impl Link {
         let id = wire::salvage_id(bytes).filter(|id| !self.state().calls.contains(id));
         let failing =
             self.bad(Aspect::Format).saying(format!("This is no JSON-RPC message: {why}"));
-        self.door.refuse(id.as_deref(), number, failing);
+        self.door.refuse(asker, id.as_deref(), number, failing);
         Verdict::Drop
     }
 
@@ -100,7 +101,7 @@ impl Link {
             return Verdict::Pass;
         }
         // The server that asked is gone, or took its question back.
-        self.door.event("stray_answer", &serde_json::json!({ "id": id }));
+        self.event("stray_answer", &serde_json::json!({ "id": id }));
         Verdict::Drop
     }
 
@@ -138,16 +139,16 @@ impl Link {
         if sent && up && place.room > 0 { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn request(&self, id: &str, line: &Line<'_>, place: Place) -> Verdict {
+    fn request(&self, asker: Asker<'_>, id: &str, line: &Line<'_>, place: Place) -> Verdict {
         if !wire::is_id(id) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
-            self.door.refuse(None, wire::INVALID_REQUEST, failing);
+            self.door.refuse(asker, None, wire::INVALID_REQUEST, failing);
             return Verdict::Drop;
         }
         let name = line.method.as_deref().unwrap_or_default();
         if deeper_than(line.text.as_bytes(), self.settings().limits.depth) {
             let method = method(name, None);
-            let call = Call::new(&self.door, line, id, method, None, place.now);
+            let call = Call::new(asker, line, id, method, None, place.now);
             let message =
                 format!("The request is deeper than {} levels", self.settings().limits.depth);
             call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
@@ -155,11 +156,11 @@ impl Link {
         }
         if name != wire::TOOLS_CALL {
             let method = method(name, line.params);
-            return self.open(Call::new(&self.door, line, id, method, None, place.now), place);
+            return self.open(Call::new(asker, line, id, method, None, place.now), place);
         }
         let params = ToolCall::read(line.params);
         let tool = params.as_ref().map(|params| &*params.name);
-        let call = Call::new(&self.door, line, id, Method::ToolsCall, tool, place.now);
+        let call = Call::new(asker, line, id, Method::ToolsCall, tool, place.now);
         let Some(params) = params else {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
@@ -193,7 +194,9 @@ impl Link {
         let Some((mut call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         if call.method == Method::Initialize {
             let client = state.handshake.begin(call.id(), call.line());
-            self.door.greet(client);
+            if let Some(party) = call.party() {
+                party.greet(client);
+            }
         }
         let goes = state.phase == Phase::Up;
         if goes {

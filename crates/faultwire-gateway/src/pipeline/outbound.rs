@@ -107,15 +107,12 @@ impl Link {
             return Verdict::Drop;
         }
         match line.failure(self.contract(), call.method.answers()) {
-            None => {
-                self.succeeded(call, bytes);
-                Verdict::Pass
-            }
+            None => self.succeeded(call, bytes),
             Some(failure) => self.failed(call, failure, line, bytes),
         }
     }
 
-    fn succeeded(&self, call: Call, bytes: &[u8]) {
+    fn succeeded(&self, call: Call, bytes: &[u8]) -> Verdict {
         match call.method {
             Method::Initialize => self.state().handshake.agreed = true,
             Method::ToolsList { first_page } => {
@@ -125,14 +122,13 @@ impl Link {
             }
             Method::ToolsCall | Method::Other(_) => {}
         }
-        call.end();
+        if call.answer(bytes) { Verdict::Drop } else { Verdict::Pass }
     }
 
     fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let flow = Flow::of(line.error_number());
         if flow == Flow::Elicitation {
-            call.end();
-            return Verdict::Pass;
+            return if call.answer(bytes) { Verdict::Drop } else { Verdict::Pass };
         }
         let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
@@ -216,7 +212,7 @@ impl Link {
     fn too_deep(&self, bytes: &[u8]) -> bool {
         let deep = deeper_than(bytes, self.settings().limits.depth);
         if deep {
-            self.door.event("too_deep", &json!({ "bytes": bytes.len() }));
+            self.event("too_deep", &json!({ "bytes": bytes.len() }));
         }
         deep
     }
@@ -249,7 +245,7 @@ impl Link {
         let Some(call) = meant else {
             let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
             let facts = json!({ "id": id, "why": why, "bytes": bytes.len() });
-            return self.door.event(name, &facts);
+            return self.event(name, &facts);
         };
         let said = id.map_or("no id".to_owned(), |id| format!("the id {}", shortened(id)));
         let message = format!("The server answered under {said}, which nobody asked under");
@@ -287,7 +283,7 @@ impl Link {
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
             tracing::warn!(count, "the server printed something that is no message");
             let facts = json!({ "why": why, "count": count, "begins": text.trim_end() });
-            self.door.event("stray_output", &facts);
+            self.event("stray_output", &facts);
         }
     }
 
@@ -303,7 +299,7 @@ impl Link {
         let limit = self.settings().limits.line_bytes;
         match call {
             Some(call) => self.fail(call, Failing::classified(oversize(self.contract(), limit))),
-            None if ended => self.door.event("oversize_output", &json!({ "limit": limit })),
+            None if ended => self.event("oversize_output", &json!({ "limit": limit })),
             None => return false,
         }
         true
@@ -356,7 +352,7 @@ impl Link {
         let changed = before.is_some() && self.tools().digest() != before;
         drop(state);
         if changed {
-            self.door.event("tools_changed", &Value::Null);
+            self.event("tools_changed", &Value::Null);
             self.client.send(&wire::tools_changed());
         }
         self.release();

@@ -132,10 +132,10 @@ for line in sys.stdin:
         r = {{"tools": [{{"name": "t", "inputSchema": {{"type": "object", "properties": {{"x": {{"type": kind}}}}}}}}]}}
     else:
         r = {{"content": [{{"type": "text", "text": "ran"}}]}}
+    open({:?}, "w").write(str(lists))
     print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
     if m["method"] == "tools/call" and lists == 1:
         print(json.dumps({{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}}), flush=True)
-    open({:?}, "w").write(str(lists))
 "#,
         dir.join("lists")
     );

@@ -1,0 +1,75 @@
+//! Who asks: the facts of a session, the settings that it is served under, and where its answers
+//! go.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use faultwire_contract::{Contract, Session, Surface};
+
+use crate::door::Door;
+use crate::edge;
+use crate::outlet::Outlet;
+use crate::settings::Settings;
+
+/// A client, for as long as its session lasts.
+pub(crate) struct Party {
+    pub door: Arc<Door>,
+    pub settings: Arc<Settings>,
+    /// Where answers go if a call does not say otherwise.
+    pub outlet: Arc<dyn Outlet>,
+    session: Mutex<Session>,
+}
+
+/// Who sent a message, and how it is to be answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub party: &'a Arc<Party>,
+    /// Where the answer goes, if not where all of the party's do.
+    pub outlet: Option<&'a Arc<dyn Outlet>>,
+    /// The id under which the client asked, if it was given another one.
+    pub known_as: Option<&'a str>,
+    /// How a failure is put.
+    pub surface: Surface,
+}
+
+impl Party {
+    pub(crate) fn new(
+        door: Arc<Door>,
+        settings: Arc<Settings>,
+        outlet: Arc<dyn Outlet>,
+        session: Session,
+    ) -> Arc<Self> {
+        Arc::new(Self { door, settings, outlet, session: Mutex::new(session) })
+    }
+
+    pub(crate) fn contract(&self) -> &Arc<Contract> {
+        &self.settings.contract
+    }
+
+    /// The client has said who it is.
+    pub(crate) fn greet(&self, client: Option<String>) {
+        self.session().client = client;
+    }
+
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks in the way of a client that has one stream for everything.
+    pub(crate) fn plainly(self: &Arc<Self>) -> Asker<'_> {
+        Asker { party: self, outlet: None, known_as: None, surface: Surface::Mcp }
+    }
+}
+
+impl Asker<'_> {
+    pub(crate) fn outlet(&self) -> &Arc<dyn Outlet> {
+        self.outlet.unwrap_or(&self.party.outlet)
+    }
+}
+
+/// The facts of a session that begins now.
+pub(crate) fn session_of(settings: &Settings) -> Session {
+    Session {
+        id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
+        ..settings.session.clone()
+    }
+}
