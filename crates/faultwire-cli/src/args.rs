@@ -1,6 +1,8 @@
 //! What can be typed, and the help that teaches it.
 
 pub mod audit;
+pub mod serve;
+pub mod treatment;
 pub mod wrap;
 
 use std::path::PathBuf;
@@ -52,8 +54,8 @@ pub enum Command {
     /// Read, check and write the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Run the HTTP gateway (not in this version yet)
-    Serve,
+    /// Run the gateway: MCP over HTTP in front of any server, with the contract
+    Serve(serve::ServeArgs),
     /// Print a completion script for your shell
     #[command(
         after_help = include_str!("../help/completions.txt")
@@ -68,7 +70,8 @@ impl Command {
     /// The contract that the command speaks, where one was named.
     pub fn contract(&self) -> Option<&str> {
         match self {
-            Self::Wrap(args) => args.contract.as_deref(),
+            Self::Wrap(args) => args.treatment.contract.as_deref(),
+            Self::Serve(args) => args.treatment.contract.as_deref(),
             Self::Render(args) => Some(&args.contract.contract),
             Self::Decode(args) => Some(&args.contract.contract),
             Self::Classify(args) => Some(&args.contract.contract),
@@ -81,7 +84,6 @@ impl Command {
             | Self::Audit(_)
             | Self::Demo
             | Self::DemoServer
-            | Self::Serve
             | Self::Completions { .. } => None,
         }
     }

@@ -10,7 +10,7 @@ use faultwire_contract::{Contract, Stamp};
 
 use faultwire_gateway::Streams;
 
-use crate::args::wrap::LogLevel;
+use crate::args::treatment::LogLevel;
 use crate::problem::Problem;
 
 /// More is not read at once.

@@ -12,6 +12,7 @@ mod progress;
 mod server_name;
 mod snippet;
 mod style;
+mod treatment;
 
 use std::process::ExitCode;
 
@@ -99,7 +100,7 @@ fn run(args: Args) -> Result<Done, Problem> {
         Command::Wrap(args) => command::wrap::run(&args),
         Command::Demo => demo::run(json),
         Command::DemoServer => Ok(Done::Fine),
-        Command::Serve => command::serve::run(),
+        Command::Serve(args) => command::serve::run(&args),
         Command::Completions { shell } => command::completions::run(shell),
     }
 }

@@ -28,25 +28,29 @@ pub fn of(client: Client, name: &str, args: &WrapArgs) -> Result<String, Problem
 
 /// The same command again, without the question for the settings.
 fn words(args: &WrapArgs) -> Result<Vec<String>, Problem> {
+    let treatment = &args.treatment;
     let mut words = vec!["wrap".to_owned()];
     let mut flag = |name: &str, value: Option<String>| {
         words.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
     };
     let path = |path: &std::path::PathBuf| edge::absolute(path).to_string_lossy().into_owned();
     let is_file = |name: &String| name.contains(['/', '\\', '.']);
-    flag("contract", args.contract.clone().map(|c| if is_file(&c) { path(&c.into()) } else { c }));
-    flag("profile", args.profile.clone());
-    flag("config", args.config.as_ref().map(path));
-    flag("timeout", args.timeout.map(|t| format!("{}ms", t.as_millis())));
-    flag("max-timeout", args.max_timeout.map(|t| format!("{}ms", t.as_millis())));
-    for (tool, timeout) in &args.tool_timeout {
+    flag(
+        "contract",
+        treatment.contract.clone().map(|c| if is_file(&c) { path(&c.into()) } else { c }),
+    );
+    flag("profile", treatment.profile.clone());
+    flag("config", treatment.config.as_ref().map(path));
+    flag("timeout", treatment.timeout.map(|t| format!("{}ms", t.as_millis())));
+    flag("max-timeout", treatment.max_timeout.map(|t| format!("{}ms", t.as_millis())));
+    for (tool, timeout) in &treatment.tool_timeout {
         flag("tool-timeout", Some(format!("{tool}={}ms", timeout.as_millis())));
     }
-    flag("arguments", args.arguments.map(name_of));
-    flag("retry", args.retry.map(|times| times.to_string()));
-    flag("audit", args.audit.as_ref().map(path));
+    flag("arguments", treatment.arguments.map(name_of));
+    flag("retry", treatment.retry.map(|times| times.to_string()));
+    flag("audit", treatment.audit.as_ref().map(path));
     flag("name", args.name.clone());
-    flag("log", args.log.map(name_of));
+    flag("log", treatment.log.map(name_of));
     words.push("--".to_owned());
     for word in &args.command {
         let word = word.to_str().ok_or_else(|| {

@@ -42,6 +42,8 @@ pub(crate) struct Call {
     pub stage: Stage,
     /// The id under which the client asked, if it was given another one.
     known_as: Option<Box<str>>,
+    /// The token under which the client hears of progress, if it was given another one.
+    known_token: Option<Box<str>>,
     /// Where the answer goes, if not where all of the party's do.
     outlet: Option<Arc<dyn Outlet>>,
     /// How a failure is put.
@@ -130,7 +132,8 @@ impl Call {
             reached: Outcome::NotSent,
             token: OnceCell::new(),
             stage: Stage::Held,
-            known_as: asker.known_as.map(Into::into),
+            known_as: asker.known_as.map(|known| known.id.into()),
+            known_token: asker.known_as.and_then(|known| known.token).map(Into::into),
             outlet: asker.outlet.cloned(),
             surface: asker.surface,
             party: Some(Arc::clone(asker.party)),
@@ -175,6 +178,11 @@ impl Call {
             Some(id) => outlet.reply(&wire::with_id(line, id)),
         }
         true
+    }
+
+    /// Where to tell of progress, and under which token, if not as it is.
+    pub(crate) fn hears_progress(&self) -> Option<(Arc<dyn Outlet>, Option<Box<str>>)> {
+        Some((Arc::clone(self.outlet.as_ref()?), self.known_token.clone()))
     }
 
     pub(crate) fn party(&self) -> Option<&Arc<Party>> {
@@ -238,6 +246,7 @@ impl Drop for Call {
                 method: std::mem::replace(&mut self.method, Method::Initialize),
                 token: OnceCell::new(),
                 known_as: self.known_as.take(),
+                known_token: None,
                 outlet: self.outlet.take(),
                 party: None,
                 ..*self

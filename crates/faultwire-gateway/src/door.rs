@@ -14,6 +14,7 @@ use faultwire_contract::{
     Condition, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
 };
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use crate::call::{Call, Method};
 use crate::failing::{Failing, Said};
@@ -39,6 +40,8 @@ const MOST_EVENTS: u64 = 64;
 pub(crate) struct Door {
     log: Log,
     queue: Sender<Vec<Errand>>,
+    /// Where clients are served, if that is done by tasks.
+    runtime: Option<Handle>,
     gathered: Mutex<Gathered>,
     waiting: AtomicUsize,
     events: Mutex<HashMap<&'static str, u64>>,
@@ -96,6 +99,16 @@ pub(crate) struct Answer {
     form: Form,
 }
 
+impl Answer {
+    fn failed(&self) -> Failed<'_> {
+        let number = match self.form {
+            Form::Error(number) => Some(number),
+            Form::Result(_) | Form::Http => None,
+        };
+        Failed { line: &self.line, fault: &self.fault, number }
+    }
+}
+
 /// How a failure is put on the wire.
 #[derive(Clone, Copy)]
 enum Form {
@@ -120,6 +133,7 @@ impl Door {
         Self {
             log,
             queue,
+            runtime: Handle::try_current().ok(),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
             events: Mutex::default(),
@@ -274,10 +288,10 @@ impl Door {
                 Err(why) => unrecorded(answer, &why),
             });
         }
-        for same in settled.chunk_by(|one, next| Arc::ptr_eq(&one.to, &next.to)) {
-            let failed: Vec<_> =
-                same.iter().map(|a| Failed { line: &a.line, fault: &a.fault }).collect();
-            same[0].to.fail(&failed);
+        match &self.runtime {
+            None => deliver(&settled),
+            // Clients that are served by tasks are woken by one, which costs one wake for all.
+            Some(runtime) => drop(runtime.spawn(async move { deliver(&settled) })),
         }
         self.waiting.fetch_sub(done, Ordering::Relaxed);
     }
@@ -413,6 +427,13 @@ fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
     let envelope = fault.envelope(answer.form.surface(), answer.party.settings.profile);
     let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form);
     Answer { line, fault, ..answer }
+}
+
+fn deliver(settled: &[Answer]) {
+    for same in settled.chunk_by(|one, next| Arc::ptr_eq(&one.to, &next.to)) {
+        let failed: Vec<_> = same.iter().map(Answer::failed).collect();
+        same[0].to.fail(&failed);
+    }
 }
 
 /// What the server said, under the id that the client knows.

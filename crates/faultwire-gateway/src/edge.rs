@@ -1,5 +1,6 @@
 //! The edge: clock and randomness. Nothing else in this crate touches them.
 
+use std::io;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -29,4 +30,11 @@ pub(crate) fn random() -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// A name that nobody can guess, straight from the system.
+pub(crate) fn secret() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -1,3 +1,4 @@
-//! Where the client is.
+//! Where clients are.
 
-pub mod stdio;
+pub(crate) mod http;
+pub(crate) mod stdio;

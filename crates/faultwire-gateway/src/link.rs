@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use faultwire_contract::{Condition, Contract, Outcome};
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use crate::call::{Call, Stage};
 use crate::calls::Calls;
 use crate::door::{self, Door};
 use crate::edge;
-use crate::failing::Failing;
+use crate::failing::{Failing, Said};
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
 use crate::retry::Budget;
@@ -38,6 +39,8 @@ pub(crate) struct Link {
     pub inlet: Inlet,
     pub events: Sender<Event>,
     pub client: Arc<dyn Outlet>,
+    /// Where tasks run, if the client is served by such.
+    pub runtime: Option<Handle>,
     /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
     /// taken alone, or after the state's.
     tools: Mutex<Tools>,
@@ -146,7 +149,8 @@ impl Link {
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
         let tools = Mutex::default();
-        Self { door, settings, inlet, events, client, tools, state: Mutex::new(state) }
+        let runtime = Handle::try_current().ok();
+        Self { door, settings, inlet, events, client, runtime, tools, state: Mutex::new(state) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -356,6 +360,29 @@ impl Link {
                 Known::Partly => tools.get(tool).is_none(),
                 Known::Yes | Known::Never => false,
             }
+    }
+
+    /// A client that closed its stream has taken the call back.
+    pub(crate) fn left(&self, id: &str) {
+        let Some(call) = self.state().calls.give_up(id, "cancelled") else { return };
+        let outcome = call.withdraw(&mut self.inlet.lock());
+        if outcome != Outcome::NotSent {
+            self.tell_server(&wire::cancelled(id, "the client left"));
+        }
+        let mut failing = Failing::observed(self.contract(), Condition::Cancelled)
+            .saying("The client left before the answer")
+            .outcome(outcome);
+        failing.said = Said::Nothing;
+        call.fail(failing);
+    }
+
+    /// Where a message can go that belongs to no call but may be meant for one: to the answer of
+    /// the call that was opened last.
+    pub(crate) fn latest_outlet(&self) -> Option<Arc<dyn Outlet>> {
+        let mut state = self.state();
+        let open = state.calls.iter_mut().filter_map(|call| Some((call.order, call.outlet()?)));
+        let taking = open.filter(|(_, outlet)| outlet.takes_messages());
+        taking.max_by_key(|(order, _)| *order).map(|(_, outlet)| Arc::clone(outlet))
     }
 
     /// Has something recorded that is no failure of a call.

@@ -19,6 +19,11 @@ pub(crate) trait Outlet: Send + Sync {
         self.send(line);
     }
 
+    /// Whether it takes messages that answer nothing.
+    fn takes_messages(&self) -> bool {
+        true
+    }
+
     /// Hands over the answers to requests that failed.
     fn fail(&self, failed: &[Failed<'_>]) {
         match failed {
@@ -32,6 +37,8 @@ pub(crate) trait Outlet: Send + Sync {
 pub(crate) struct Failed<'a> {
     pub line: &'a [u8],
     pub fault: &'a Fault,
+    /// The number, if it is a JSON-RPC error.
+    pub number: Option<i64>,
 }
 
 /// A pipe to the client.

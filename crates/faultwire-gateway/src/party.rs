@@ -25,10 +25,19 @@ pub(crate) struct Asker<'a> {
     pub party: &'a Arc<Party>,
     /// Where the answer goes, if not where all of the party's do.
     pub outlet: Option<&'a Arc<dyn Outlet>>,
-    /// The id under which the client asked, if it was given another one.
-    pub known_as: Option<&'a str>,
+    /// What the client calls the request, if it was given another id.
+    pub known_as: Option<KnownAs<'a>>,
     /// How a failure is put.
     pub surface: Surface,
+}
+
+/// What a client calls a request.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownAs<'a> {
+    /// Its id, as it was written.
+    pub id: &'a str,
+    /// The token of its progress, as it was written.
+    pub token: Option<&'a str>,
 }
 
 impl Party {

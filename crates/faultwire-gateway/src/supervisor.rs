@@ -2,16 +2,18 @@
 //! rare happens here, on one thread, one thing after the other.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Condition, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::call::{Call, Method, Stage};
 use crate::failing::Failing;
@@ -51,13 +53,53 @@ pub(crate) enum Event {
 struct Server {
     run: u64,
     group: Group,
-    listener: Option<JoinHandle<()>>,
-    /// Closed to end the listener.
-    stop: Option<PipeWriter>,
+    listener: Option<Ear>,
     exited: Option<String>,
     silent: bool,
     /// When it is not waited for any longer.
     patience: Option<Instant>,
+}
+
+/// Whoever listens to the server.
+enum Ear {
+    Thread {
+        handle: JoinHandle<()>,
+        /// Closed to end it.
+        stop: PipeWriter,
+    },
+    Task(tokio::task::AbortHandle),
+}
+
+impl Ear {
+    /// Ends it. One that has not said that it is done may be waiting for the client to read, and
+    /// is not waited for.
+    fn end(self, is_done: bool) {
+        match self {
+            Self::Thread { handle, stop } => {
+                drop(stop);
+                if is_done {
+                    let _ = handle.join();
+                }
+            }
+            Self::Task(task) => task.abort(),
+        }
+    }
+}
+
+/// Tells that a task has ended, in whichever way.
+struct Ended {
+    events: Sender<Event>,
+    run: u64,
+    well: bool,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if !self.well && thread::panicking() {
+            let _ = self.events.send(Event::Panicked("listener"));
+        }
+        let _ = self.events.send(Event::Silent(self.run));
+    }
 }
 
 /// How the session ends.
@@ -261,10 +303,8 @@ impl Supervisor {
     /// The server is gone, and has said its last.
     fn bury(&mut self) {
         let Some(mut server) = self.server.take() else { return };
-        drop(server.stop.take());
-        // One that has not said that it is done may be waiting for the client to read.
-        if let Some(listener) = server.listener.take().filter(|_| server.silent) {
-            let _ = listener.join();
+        if let Some(listener) = server.listener.take() {
+            listener.end(server.silent);
         }
         let how = server.exited.unwrap_or_else(|| "ended".to_owned());
         let mut pipe = self.link.inlet.lock();
@@ -356,19 +396,14 @@ impl Supervisor {
 
     /// Starts a run of the server, and says the handshake again if there was one.
     fn run(&mut self) -> io::Result<Server> {
-        let (stopped, stop) = io::pipe()?;
         let started = process::start(&self.command)?;
         self.link.inlet.connect(started.stdin)?;
         self.runs += 1;
         let run = self.runs;
-        let (link, stdout) = (Arc::clone(&self.link), started.stdout);
-        let listener = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            let listen = || Listener::new(&link).listen(stdout, &stopped);
-            if catch_unwind(AssertUnwindSafe(listen)).is_err() {
-                let _ = link.events.send(Event::Panicked("listener"));
-            }
-            let _ = link.events.send(Event::Silent(run));
-        })?;
+        let listener = match &self.link.runtime {
+            None => self.listen_on_thread(run, started.stdout)?,
+            Some(runtime) => self.listen_as_task(runtime, run, started.stdout),
+        };
         let (events, process) = (self.link.events.clone(), started.process);
         thread::Builder::new().name("waiter".to_owned()).spawn(move || {
             let _ = events.send(Event::Exited(run, process.wait()));
@@ -378,11 +413,36 @@ impl Supervisor {
             run,
             group: started.group,
             listener: Some(listener),
-            stop: Some(stop),
             exited: None,
             silent: false,
             patience: None,
         })
+    }
+
+    fn listen_on_thread(&self, run: u64, stdout: File) -> io::Result<Ear> {
+        let (stopped, stop) = io::pipe()?;
+        let link = Arc::clone(&self.link);
+        let handle = thread::Builder::new().name("listener".to_owned()).spawn(move || {
+            let listen = || Listener::new(Arc::clone(&link)).listen(stdout, &stopped);
+            if catch_unwind(AssertUnwindSafe(listen)).is_err() {
+                let _ = link.events.send(Event::Panicked("listener"));
+            }
+            let _ = link.events.send(Event::Silent(run));
+        })?;
+        Ok(Ear::Thread { handle, stop })
+    }
+
+    fn listen_as_task(&self, runtime: &Handle, run: u64, stdout: File) -> Ear {
+        let link = Arc::clone(&self.link);
+        let ended = Ended { events: link.events.clone(), run, well: false };
+        let task = runtime.spawn(async move {
+            let mut ended = ended;
+            if let Err(error) = Listener::new(link).listen_along(stdout).await {
+                tracing::error!(%error, "the server cannot be listened to");
+            }
+            ended.well = true;
+        });
+        Ear::Task(task.abort_handle())
     }
 
     fn open_again(&self, run: u64) {

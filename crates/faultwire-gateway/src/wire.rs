@@ -88,6 +88,15 @@ pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
     other
 }
 
+/// The same progress under another token.
+pub(crate) fn progress_under(line: &[u8], token: &str) -> Vec<u8> {
+    let Ok(mut message) = serde_json::from_slice::<Value>(line) else { return line.to_vec() };
+    if let Some(place) = message.pointer_mut("/params/progressToken") {
+        *place = serde_json::from_str(token).unwrap_or_default();
+    }
+    format!("{message}\n").into_bytes()
+}
+
 /// Takes a request back.
 pub(crate) fn cancelled(id: &str, reason: &str) -> Vec<u8> {
     let reason = Value::from(reason);

@@ -5,10 +5,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use faultwire::audit::Log;
@@ -23,6 +21,7 @@ use crate::link::{Link, Verdict};
 use crate::outlet::{Outlet, Stream};
 use crate::party::{Asker, Party, session_of};
 use crate::pipeline::Place;
+use crate::running::spawn;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Supervisor};
 use crate::wire::salvage_id;
@@ -112,21 +111,6 @@ pub fn wrap(
     // A client that reads nothing any more is not waited for.
     let _ = answered.recv_timeout(LAST_ANSWERS);
     Ok(())
-}
-
-/// A thread of the session. If it panics, the session cannot go on.
-fn spawn(
-    name: &'static str,
-    events: &Sender<Event>,
-    run: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
-    let events = events.clone();
-    let guarded = move || {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-            let _ = events.send(Event::Panicked(name));
-        }
-    };
-    thread::Builder::new().name(name.to_owned()).spawn(guarded).map(drop)
 }
 
 fn hear_signals(events: &Sender<Event>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! From the server to the client.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use faultwire_contract::{
     Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
@@ -16,6 +16,7 @@ use crate::edge;
 use crate::failing::{Failing, Said};
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::nesting::deeper_than;
+use crate::outlet::Outlet;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
@@ -195,8 +196,13 @@ impl Link {
         let param = |name| line.params.and_then(|params| wire::member::<Value>(params, name));
         match line.method.as_deref() {
             Some(wire::PROGRESS) => {
-                if let Some(token) = param("progressToken") {
-                    self.progress(&token);
+                let told = param("progressToken").and_then(|token| self.progress(&token));
+                if let Some((outlet, token)) = told {
+                    match token {
+                        None => outlet.send(bytes),
+                        Some(token) => outlet.send(&wire::progress_under(bytes, &token)),
+                    }
+                    return Verdict::Drop;
                 }
             }
             Some(wire::TOOLS_CHANGED) => self.tools().forget(),
@@ -217,19 +223,20 @@ impl Link {
         deep
     }
 
-    fn progress(&self, token: &Value) {
+    /// Something was heard of a call. Where else than to the client's one stream it goes.
+    fn progress(&self, token: &Value) -> Option<(Arc<dyn Outlet>, Option<Box<str>>)> {
         let mut state = self.state();
         let now = edge::now();
         // The token is mostly the id itself.
         if let Some(call) = state.calls.get_mut(&token.to_string())
             && call.has_token(token)
         {
-            return call.progress(now);
-        }
-        let mut calls = state.calls.iter_mut();
-        if let Some(call) = calls.find(|call| call.has_token(token)) {
             call.progress(now);
+            return call.hears_progress();
         }
+        let call = state.calls.iter_mut().find(|call| call.has_token(token))?;
+        call.progress(now);
+        call.hears_progress()
     }
 
     /// A reply that answers no open call.

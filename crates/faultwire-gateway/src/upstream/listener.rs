@@ -2,13 +2,19 @@
 //! it was read.
 
 use std::fs::File;
-use std::io::PipeReader;
+use std::future::poll_fn;
+use std::io::{self, PipeReader, Read};
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use faultwire_contract::{Sort, peek};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::unix::pipe;
 
 use crate::edge;
 use crate::frame::{Frame, Frames};
@@ -17,9 +23,9 @@ use crate::join::{Fragment, Joined};
 use crate::link::{Link, Verdict};
 use crate::wire::salvage_id;
 
-/// The thread that listens to one run of the server.
-pub(crate) struct Listener<'a> {
-    link: &'a Link,
+/// The one who listens to one run of the server.
+pub(crate) struct Listener {
+    link: Arc<Link>,
     frames: Frames,
     /// A message over several lines that is not whole yet.
     fragment: Option<Fragment>,
@@ -27,23 +33,57 @@ pub(crate) struct Listener<'a> {
     overlong_told: bool,
 }
 
-impl<'a> Listener<'a> {
-    pub(crate) fn new(link: &'a Link) -> Self {
+impl Listener {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
         let frames = Frames::new(link.settings().limits.line_bytes);
         Self { link, frames, fragment: None, overlong_told: false }
     }
 
-    /// Listens until the server says no more, or `stop` is closed.
+    /// Listens on a thread of its own until the server says no more, or `stop` is closed.
     pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader) {
         while self.wait(&stdout, stop) {
             match self.frames.fill(&mut stdout) {
                 Ok(0) => break,
                 Ok(_) => self.take_apart(),
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
         }
         self.finish();
+    }
+
+    /// Listens as a task until the server says no more: an answer is written by the thread that
+    /// reads it.
+    pub(crate) async fn listen_along(mut self, stdout: File) -> io::Result<()> {
+        let mut stdout = pipe::Receiver::from_file(stdout)?;
+        loop {
+            let patience = self.fragment.as_ref().map(|f| f.patience(edge::now()));
+            let frames = &mut self.frames;
+            let more =
+                poll_fn(|context| match frames.fill(&mut Polled { pipe: &mut stdout, context }) {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                    more => Poll::Ready(more),
+                });
+            let more = match patience {
+                None => more.await,
+                Some(patience) => {
+                    let patience = patience + Duration::from_millis(1);
+                    match tokio::time::timeout(patience, more).await {
+                        Ok(more) => more,
+                        Err(_) => {
+                            self.give_up_fragment();
+                            continue;
+                        }
+                    }
+                }
+            };
+            match more {
+                Ok(0) | Err(_) => break,
+                Ok(_) => self.take_apart(),
+            }
+        }
+        self.finish();
+        Ok(())
     }
 
     /// Waits for something to read. Nothing more comes when it is false.
@@ -66,7 +106,7 @@ impl<'a> Listener<'a> {
 
     /// Everything that is whole.
     fn take_apart(&mut self) {
-        let link = self.link;
+        let link = Arc::clone(&self.link);
         let together = link.door.burst();
         let mut run: Range<usize> = 0..0;
         let mut passed = 0usize;
@@ -187,6 +227,22 @@ impl<'a> Listener<'a> {
             Verdict::Instead(line) => self.link.client.send(&line),
             // Whoever waits for it is told that the server ended.
             Verdict::Unfinished | Verdict::Drop => {}
+        }
+    }
+}
+
+/// Reads what is there now, and has the task woken when there is more.
+struct Polled<'a, 'c, 'w> {
+    pipe: &'a mut pipe::Receiver,
+    context: &'c mut Context<'w>,
+}
+
+impl Read for Polled<'_, '_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(&mut *self.pipe).poll_read(self.context, &mut buffer) {
+            Poll::Ready(read) => read.map(|()| buffer.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 }

@@ -1,0 +1,141 @@
+//! How calls are treated: flags and environment first, then the file, then what suits everybody.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use faultwire::audit::{Log, OpenError, Options};
+use faultwire_contract::{DEFAULT, Meta, Session};
+use faultwire_gateway::{Arguments, Settings};
+
+use crate::args::treatment::{self as args, LogLevel, Treatment};
+use crate::config::Config;
+use crate::problem::Problem;
+use crate::{chosen, edge};
+
+/// How long a log that was named may stay with another process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many servers of one name may run at once before a log of its own must be named.
+const SLOTS: u32 = 64;
+
+/// What a server is run with.
+pub fn settings(args: &Treatment, config: &Config) -> Result<Settings, Problem> {
+    let contract = args.contract.as_deref().or(config.contract.as_deref()).unwrap_or(DEFAULT);
+    let contract = chosen::contract(contract)?;
+    let profile = args.profile.as_deref().or(config.profile.as_deref());
+    let mut settings = Settings::new(Arc::clone(&contract));
+    settings.profile = chosen::profile(&contract, profile)?;
+    settings.show_stack = edge::stamp(&contract).show_stack;
+    settings.arguments = arguments(args, config)?;
+
+    let deadlines = &mut settings.deadlines;
+    set(&mut deadlines.default, args.timeout.or(config.timeout));
+    set(&mut deadlines.hard, args.max_timeout.or(config.max_timeout));
+    set(&mut deadlines.start, config.start_timeout);
+    let of_file = config.tool.iter().filter_map(|(name, t)| Some((name.clone(), t.timeout?)));
+    deadlines.tools = of_file.chain(args.tool_timeout.iter().cloned()).collect();
+
+    set(&mut settings.retry.times, args.retry.or(config.retry));
+    set(&mut settings.retry.budget, config.retry_budget);
+    set(&mut settings.drain, config.drain);
+    set(&mut settings.answer_cancelled, config.answer_cancelled);
+    set(&mut settings.failures_as_results, config.failures_as_results);
+    let limits = &mut settings.limits;
+    set(&mut limits.line_bytes, config.limits.line_bytes);
+    set(&mut limits.depth, config.limits.depth);
+    set(&mut limits.in_flight, config.limits.in_flight);
+    set(&mut limits.backlog_bytes, config.limits.backlog_bytes);
+    let restart = &mut settings.restart;
+    set(&mut restart.limit, config.restart.limit);
+    set(&mut restart.base, config.restart.base);
+    set(&mut restart.cap, config.restart.cap);
+
+    settings.session = Session {
+        role: config.session.role.clone(),
+        workspace_root: config.session.workspace_root.clone(),
+        ..Session::default()
+    };
+    settings.meta = Meta {
+        tool_version: config.meta.tool_version.clone(),
+        mode: config.meta.mode.clone(),
+        approval_mode: config.meta.approval_mode,
+        ..Meta::default()
+    };
+    Ok(settings)
+}
+
+fn set<T>(setting: &mut T, told: Option<T>) {
+    if let Some(told) = told {
+        *setting = told;
+    }
+}
+
+fn arguments(args: &Treatment, config: &Config) -> Result<Arguments, Problem> {
+    let told = match (args.arguments, config.arguments.as_deref()) {
+        (Some(told), _) => Some(told),
+        (None, Some(word)) => Some(word_of(word, "arguments")?),
+        (None, None) => None,
+    };
+    Ok(match told {
+        Some(args::Arguments::Off) => Arguments::Off,
+        Some(args::Arguments::Warn) => Arguments::Warn,
+        Some(args::Arguments::Enforce) | None => Arguments::Enforce,
+    })
+}
+
+pub fn level(args: &Treatment, config: &Config) -> Result<LogLevel, Problem> {
+    match (args.log, config.log.as_deref()) {
+        (Some(level), _) => Ok(level),
+        (None, Some(word)) => word_of(word, "log"),
+        (None, None) => Ok(LogLevel::Warn),
+    }
+}
+
+/// A word of the file that must be one of a few.
+fn word_of<T: clap::ValueEnum>(word: &str, key: &str) -> Result<T, Problem> {
+    T::from_str(word, false).map_err(|_| {
+        let all = T::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
+        let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
+        Problem::bad(key, format!("{word:?} is none"), format!("write {}", all.join(", ")))
+    })
+}
+
+/// The log that was named, or the first free one for servers of this name.
+pub fn open_log(args: &Treatment, config: &Config, what: &str, name: &str) -> Result<Log, Problem> {
+    let options = || Options {
+        holder: format!("faultwire {what}, process {}", std::process::id()),
+        fail_open: config.audit.fail_open.unwrap_or_default(),
+        retry_after: Duration::from_secs(1),
+        ..Options::default()
+    };
+    if let Some(dir) = args.audit.as_ref().or(config.audit.dir.as_ref()) {
+        return open_once_free(dir, options);
+    }
+    let root = edge::audit_dir();
+    let slot = |n: u32| match n {
+        1 => root.join(name),
+        n => root.join(format!("{name}-{n}")),
+    };
+    for n in 1..SLOTS {
+        let dir: PathBuf = slot(n);
+        match Log::open(&dir, options()) {
+            Err(OpenError::Locked { .. }) => {}
+            opened => return Ok(opened?),
+        }
+    }
+    Ok(Log::open(slot(SLOTS), options())?)
+}
+
+/// Opens a log that was named. A client that finds out what a server speaks starts it twice in a
+/// row, and the first one may not have ended yet.
+fn open_once_free(dir: &Path, options: impl Fn() -> Options) -> Result<Log, Problem> {
+    let until = edge::instant() + PATIENCE;
+    loop {
+        match Log::open(dir, options()) {
+            Err(OpenError::Locked { .. }) if edge::instant() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}

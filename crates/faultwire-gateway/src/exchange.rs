@@ -1,0 +1,192 @@
+//! An exchange: one HTTP answer in the making. The pipeline puts messages in, whoever writes the
+//! answer takes them out; nobody waits for the other with a lock in hand.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use crate::outlet::{Failed, Outlet};
+
+/// One answer: a reply, or a stream of messages that may end with one.
+pub(crate) struct Exchange {
+    state: Mutex<State>,
+    /// Whether the client takes more than a reply.
+    pub streams: bool,
+    /// How much may wait for a client that does not read.
+    most_bytes: usize,
+}
+
+struct State {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+    /// How many replies are still to come; none for a stream without an end.
+    owed: Option<usize>,
+    waker: Option<Waker>,
+    /// Nobody takes anything out any more.
+    abandoned: bool,
+    /// Messages that found no room.
+    dropped: u64,
+}
+
+/// What is sent next.
+pub(crate) enum Piece {
+    /// Something that answers nothing.
+    Message(Bytes),
+    /// The reply of a request that went well.
+    Reply(Bytes),
+    /// The reply of a request that failed.
+    Failed(Bytes, Trouble),
+}
+
+/// What HTTP tells of a failure beside the body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    /// The number, if it is a JSON-RPC error.
+    pub number: Option<i64>,
+    /// The status of the code's row.
+    pub status: u16,
+    /// In seconds, rounded up.
+    pub retry_after: Option<u64>,
+}
+
+impl Trouble {
+    fn of(failed: &Failed<'_>) -> Self {
+        let retry_after = failed.fault.retry_after().map(|d| d.as_millis().div_ceil(1000));
+        Self {
+            number: failed.number,
+            status: failed.fault.status(),
+            retry_after: retry_after.and_then(|s| u64::try_from(s).ok()),
+        }
+    }
+}
+
+impl Exchange {
+    /// For an answer with so many replies.
+    pub(crate) fn owing(replies: usize, streams: bool, most_bytes: usize) -> Self {
+        Self::new(Some(replies), streams, most_bytes)
+    }
+
+    /// For a stream that goes on until somebody ends it.
+    pub(crate) fn endless(most_bytes: usize) -> Self {
+        Self::new(None, true, most_bytes)
+    }
+
+    fn new(owed: Option<usize>, streams: bool, most_bytes: usize) -> Self {
+        let state = State {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            owed,
+            waker: None,
+            abandoned: false,
+            dropped: 0,
+        };
+        Self { state: Mutex::new(state), streams, most_bytes }
+    }
+
+    /// The next piece; none when all is said.
+    pub(crate) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Piece>> {
+        let mut state = self.state();
+        if let Some(piece) = state.pieces.pop_front() {
+            state.bytes -= piece.len();
+            return Poll::Ready(Some(piece));
+        }
+        if state.owed == Some(0) {
+            return Poll::Ready(None);
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            state.waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Whether all has been taken out that was owed.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.owed == Some(0) && state.pieces.is_empty()
+    }
+
+    /// Nobody takes anything out any more. How many replies are still owed.
+    pub(crate) fn abandon(&self) -> usize {
+        let mut state = self.state();
+        state.abandoned = true;
+        state.pieces.clear();
+        state.owed.unwrap_or(0)
+    }
+
+    /// Ends a stream, once it has said what it has.
+    pub(crate) fn end(&self) {
+        self.put(|state| state.owed = Some(0));
+    }
+
+    fn put(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        if state.abandoned {
+            return;
+        }
+        change(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn push_last(&self, piece: Piece) {
+        self.put(|state| {
+            state.owed = state.owed.map(|owed| owed.saturating_sub(1));
+            state.bytes += piece.len();
+            state.pieces.push_back(piece);
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outlet for Exchange {
+    /// Messages that find no room are dropped: a client that does not read must not fill our
+    /// memory. Replies always have room, since they were asked for.
+    fn send(&self, lines: &[u8]) {
+        if !self.streams {
+            return;
+        }
+        for line in lines.split_inclusive(|b| *b == b'\n') {
+            let line = line.trim_ascii_end();
+            self.put(|state| {
+                if state.bytes + line.len() > self.most_bytes {
+                    state.dropped += 1;
+                } else {
+                    state.bytes += line.len();
+                    state.pieces.push_back(Piece::Message(Bytes::copy_from_slice(line)));
+                }
+            });
+        }
+    }
+
+    fn reply(&self, line: &[u8]) {
+        self.push_last(Piece::Reply(Bytes::copy_from_slice(line.trim_ascii_end())));
+    }
+
+    fn takes_messages(&self) -> bool {
+        let state = self.state();
+        self.streams && !state.abandoned && state.owed != Some(0)
+    }
+
+    fn fail(&self, failed: &[Failed<'_>]) {
+        for one in failed {
+            let body = Bytes::copy_from_slice(one.line.trim_ascii_end());
+            self.push_last(Piece::Failed(body, Trouble::of(one)));
+        }
+    }
+}
+
+impl Piece {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Message(bytes) | Self::Reply(bytes) | Self::Failed(bytes, _) => bytes.len(),
+        }
+    }
+}

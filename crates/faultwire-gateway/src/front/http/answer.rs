@@ -1,0 +1,177 @@
+//! From what the pipeline said to what HTTP says.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use faultwire_contract::{Condition, Surface};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+
+use crate::exchange::{Exchange, Piece, Trouble};
+use crate::failing::Failing;
+use crate::front::http::Body;
+use crate::front::http::body::OnEnd;
+use crate::gateway::Gateway;
+use crate::outlet::Outlet;
+use crate::party::{Asker, Party};
+use crate::wire;
+
+/// How long a reply is waited for before the answer begins without it, for clients that take a
+/// stream: somebody on the way may give up on an answer that does not begin.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is known of the answer before there is one.
+pub(crate) struct Manner {
+    pub party: Arc<Party>,
+    pub surface: Surface,
+    pub modern: bool,
+    /// A status that the protocol fixes for failures.
+    pub status: Option<StatusCode>,
+}
+
+impl Manner {
+    pub(crate) fn new(party: &Arc<Party>, surface: Surface) -> Self {
+        Self { party: Arc::clone(party), surface, modern: false, status: None }
+    }
+
+    /// The media type of a failure.
+    fn failure_type(&self) -> HeaderValue {
+        let media = self.party.contract().content_type(Surface::Http);
+        match self.surface {
+            Surface::Http => HeaderValue::from_str(media).unwrap_or(JSON),
+            Surface::Mcp => JSON,
+        }
+    }
+}
+
+/// The answer to a request that stays outside: no message of MCP was read.
+pub(crate) async fn refuse(gateway: &Gateway, condition: Condition, why: &str) -> Response<Body> {
+    let party = &gateway.anybody;
+    let failing = Failing::observed(party.contract(), condition).saying(why);
+    refuse_with(party, Surface::Http, None, failing, wire::INVALID_REQUEST).await
+}
+
+/// The same for a failure that is known better, with the status that the protocol fixes.
+pub(crate) async fn refuse_with(
+    party: &Arc<Party>,
+    surface: Surface,
+    status: Option<StatusCode>,
+    failing: Failing,
+    number: i64,
+) -> Response<Body> {
+    let exchange = Arc::new(Exchange::owing(1, false, 0));
+    let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
+    let asker = Asker { party, outlet: Some(&outlet), known_as: None, surface };
+    party.door.refuse(asker, None, number, failing);
+    let manner = Manner { status, ..Manner::new(party, surface) };
+    of(exchange, manner, Box::new(|_| {})).await
+}
+
+/// Waits for what the pipeline says, and puts it as JSON, or as a stream if there is more to it.
+pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -> Response<Body> {
+    let mut guard = Leaving { exchange: Arc::clone(&exchange), on_end: Some(on_end) };
+    let next = poll_fn(|context| exchange.poll_piece(context));
+    let first = if exchange.streams {
+        match tokio::time::timeout(PATIENCE, next).await {
+            Ok(first) => first,
+            Err(_) => return stream(&exchange, None, guard.take()),
+        }
+    } else {
+        next.await
+    };
+    match first {
+        Some(Piece::Message(_)) => stream(&exchange, first, guard.take()),
+        Some(_) if !exchange.is_over() && exchange.streams => {
+            stream(&exchange, first, guard.take())
+        }
+        Some(Piece::Reply(line)) => {
+            let mut answer = Response::new(Body::whole(line));
+            answer.headers_mut().insert(CONTENT_TYPE, JSON);
+            answer
+        }
+        Some(Piece::Failed(line, trouble)) => failed(line, trouble, &manner),
+        None => accepted(),
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Nothing is to be answered.
+pub(crate) fn accepted() -> Response<Body> {
+    bare(StatusCode::ACCEPTED)
+}
+
+/// A status and nothing else.
+pub(crate) fn bare(status: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// A stream of events.
+pub(crate) fn stream(
+    exchange: &Arc<Exchange>,
+    first: Option<Piece>,
+    on_end: OnEnd,
+) -> Response<Body> {
+    let mut answer = Response::new(Body::events(Arc::clone(exchange), first, on_end));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    answer
+}
+
+fn failed(line: Bytes, trouble: Trouble, manner: &Manner) -> Response<Body> {
+    let http = manner.surface == Surface::Http;
+    let status = match (http, trouble.number) {
+        (true, _) => StatusCode::from_u16(trouble.status).ok(),
+        (false, Some(number)) => manner.status.or_else(|| fixed_status(number, manner.modern)),
+        (false, None) => manner.status,
+    };
+    let status = status.unwrap_or(StatusCode::OK);
+    let mut answer = Response::new(Body::whole(line));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, manner.failure_type());
+    if let Some(seconds) = trouble.retry_after.filter(|_| status.as_u16() >= 400) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    answer
+}
+
+/// The status that goes with a JSON-RPC error.
+fn fixed_status(number: i64, modern: bool) -> Option<StatusCode> {
+    match number {
+        wire::PARSE_ERROR | wire::INVALID_REQUEST => Some(StatusCode::BAD_REQUEST),
+        -32601 if modern => Some(StatusCode::NOT_FOUND),
+        -32602 | -32020 | -32021 | -32022 if modern => Some(StatusCode::BAD_REQUEST),
+        _ => None,
+    }
+}
+
+/// Knows when the client leaves before its answer came.
+struct Leaving {
+    exchange: Arc<Exchange>,
+    on_end: Option<OnEnd>,
+}
+
+impl Leaving {
+    /// Leaves that to the stream.
+    fn take(&mut self) -> OnEnd {
+        self.on_end.take().unwrap_or_else(|| Box::new(|_| {}))
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(on_end) = self.on_end.take() {
+            on_end(&self.exchange);
+        }
+    }
+}

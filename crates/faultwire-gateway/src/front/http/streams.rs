@@ -1,0 +1,79 @@
+//! Where a server's own messages go in a session over HTTP: to the answer of an open call, else
+//! to the stream that the client opened for them, else they wait until it does.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::outlet::Outlet;
+
+/// All streams of a session.
+#[derive(Default)]
+pub(crate) struct Streams {
+    link: OnceLock<Weak<Link>>,
+    state: Mutex<State>,
+    most_bytes: usize,
+}
+
+#[derive(Default)]
+struct State {
+    /// The stream that the client opened for messages that belong to no call.
+    standing: Option<Arc<Exchange>>,
+    waiting: VecDeque<Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Streams {
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self { most_bytes, ..Self::default() }
+    }
+
+    /// The calls of this link have answers that messages can go with.
+    pub(crate) fn belong_to(&self, link: &Arc<Link>) {
+        let _ = self.link.set(Arc::downgrade(link));
+    }
+
+    /// Opens the client's own stream, in place of the one before.
+    pub(crate) fn open(&self) -> Arc<Exchange> {
+        let exchange = Arc::new(Exchange::endless(self.most_bytes));
+        let mut state = self.state();
+        for line in state.waiting.drain(..) {
+            exchange.send(&line);
+        }
+        state.bytes = 0;
+        if let Some(before) = state.standing.replace(Arc::clone(&exchange)) {
+            before.end();
+        }
+        exchange
+    }
+
+    /// Ends the client's own stream.
+    pub(crate) fn close(&self) {
+        if let Some(exchange) = self.state().standing.take() {
+            exchange.end();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outlet for Streams {
+    fn send(&self, lines: &[u8]) {
+        let link = self.link.get().and_then(Weak::upgrade);
+        if let Some(open) = link.and_then(|link| link.latest_outlet()) {
+            return open.send(lines);
+        }
+        let mut state = self.state();
+        match &state.standing {
+            Some(standing) if standing.takes_messages() => standing.send(lines),
+            _ if state.bytes + lines.len() <= self.most_bytes => {
+                state.bytes += lines.len();
+                state.waiting.push_back(lines.into());
+            }
+            _ => tracing::warn!("a message of the server found no client, and no room to wait"),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A mount: one upstream under a name of its own, with the sessions that use it.
+
+pub(crate) mod session;
+pub(crate) mod shared;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use faultwire_contract::Session as Facts;
+
+use crate::door::Door;
+use crate::edge;
+use crate::gateway::{self, MountSettings};
+use crate::party::Party;
+use crate::settings::Settings;
+use session::Session;
+use shared::Shared;
+
+/// What stands behind a mount.
+#[derive(Clone, Debug)]
+pub enum Upstream {
+    /// A server that speaks over stdio, started as often as needed.
+    Command(Vec<OsString>),
+}
+
+/// How many servers a mount may run, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Sessions with a server of their own that may be open at once.
+    pub sessions: usize,
+    /// How long a session may go unused.
+    pub idle: Duration,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self { sessions: 64, idle: Duration::from_mins(30) }
+    }
+}
+
+/// One upstream, and who uses it.
+pub(crate) struct Mount {
+    pub name: String,
+    pub settings: Arc<Settings>,
+    pub door: Arc<Door>,
+    /// Who asks as long as nothing is known of the client.
+    pub anybody: Arc<Party>,
+    upstream: Upstream,
+    crowd: Crowd,
+    sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
+    shared: Mutex<Option<Arc<Shared>>>,
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoSession {
+    #[error("{0} sessions are open already")]
+    Crowded(usize),
+    #[error("the server cannot be started: {0}")]
+    Start(#[from] io::Error),
+}
+
+impl Mount {
+    pub(crate) fn new(mount: MountSettings, door: Arc<Door>) -> Self {
+        let settings = Arc::new(mount.settings);
+        let anybody = gateway::anybody(&door, &settings);
+        Self {
+            name: mount.name,
+            upstream: mount.upstream,
+            crowd: mount.crowd,
+            settings,
+            door,
+            anybody,
+            sessions: Mutex::default(),
+            shared: Mutex::default(),
+        }
+    }
+
+    /// Begins a session with a server of its own.
+    pub(crate) fn begin(self: &Arc<Self>, facts: Facts) -> Result<Arc<Session>, NoSession> {
+        let mut sessions = self.sessions();
+        if sessions.len() >= self.crowd.sessions {
+            let now = edge::now();
+            let idle = sessions.values().max_by_key(|session| session.unused(now));
+            // Somebody who came back after a while finds a new session better than none.
+            let idle = idle.filter(|session| session.unused(now) > Duration::from_mins(1));
+            let Some(idle) = idle.map(|session| session.id.clone()) else {
+                return Err(NoSession::Crowded(sessions.len()));
+            };
+            sessions.remove(&*idle);
+        }
+        let id: Box<str> = edge::secret()?.into();
+        let Upstream::Command(command) = &self.upstream;
+        let over = self.forgets(&id);
+        let session = Session::start(self, id.clone(), facts, command, over)?;
+        sessions.insert(id, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// Forgets a session whose server is gone for good.
+    fn forgets(self: &Arc<Self>, id: &str) -> impl FnOnce() + Send + use<> {
+        let (mount, id): (Weak<Self>, Box<str>) = (Arc::downgrade(self), id.into());
+        move || {
+            if let Some(mount) = mount.upgrade() {
+                let session = mount.sessions().remove(&id);
+                drop(session);
+            }
+        }
+    }
+
+    pub(crate) fn session(&self, id: &str) -> Option<Arc<Session>> {
+        let session = self.sessions().get(id).cloned()?;
+        session.touch(edge::now());
+        Some(session)
+    }
+
+    /// Ends a session. Whether there was one.
+    pub(crate) fn end(&self, id: &str) -> bool {
+        let session = self.sessions().remove(id);
+        session.is_some()
+    }
+
+    /// The server that all clients of the modern era share. It is started when it is needed.
+    pub(crate) fn shared(&self) -> io::Result<Arc<Shared>> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = shared.as_ref().filter(|shared| !shared.is_over()) {
+            return Ok(Arc::clone(shared));
+        }
+        let Upstream::Command(command) = &self.upstream;
+        let started = Arc::new(Shared::start(&self.door, &self.settings, command)?);
+        *shared = Some(Arc::clone(&started));
+        Ok(started)
+    }
+
+    /// Ends sessions that nobody has used for long.
+    pub(crate) fn sweep(&self, now: Instant) {
+        self.sessions().retain(|_, session| session.unused(now) < self.crowd.idle);
+    }
+
+    /// Takes no new calls, and ends when the open ones are answered.
+    pub(crate) fn drain(&self) {
+        for session in self.sessions().values() {
+            session.running.drain();
+        }
+        if let Some(shared) = &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
+            shared.running.drain();
+        }
+    }
+
+    /// How many servers run.
+    pub(crate) fn servers(&self) -> usize {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = usize::from(shared.as_ref().is_some_and(|shared| !shared.is_over()));
+        self.sessions().len() + shared
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,62 @@
+//! A session of the legacy era: a client, and a server of its own.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use faultwire_contract::Session as Facts;
+
+use crate::edge;
+use crate::front::http::streams::Streams;
+use crate::mount::Mount;
+use crate::outlet::Outlet;
+use crate::party::Party;
+use crate::running::Running;
+
+/// One session.
+pub(crate) struct Session {
+    pub id: Box<str>,
+    pub running: Running,
+    pub party: Arc<Party>,
+    pub streams: Arc<Streams>,
+    used: Mutex<Instant>,
+}
+
+impl Session {
+    pub(crate) fn start(
+        mount: &Mount,
+        id: Box<str>,
+        facts: Facts,
+        command: &[OsString],
+        on_over: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        let streams = Arc::new(Streams::new(mount.settings.limits.line_bytes));
+        let outlet = Arc::clone(&streams) as Arc<dyn Outlet>;
+        let (door, settings) = (&mount.door, &mount.settings);
+        let facts = Facts { id: Some(id.to_string()), ..facts };
+        let party = Party::new(Arc::clone(door), Arc::clone(settings), Arc::clone(&outlet), facts);
+        let running = Running::start(door, settings, outlet, command, on_over)?;
+        streams.belong_to(&running.link);
+        let used = Mutex::new(edge::now());
+        Ok(Arc::new(Self { id, running, party, streams, used }))
+    }
+
+    pub(crate) fn touch(&self, now: Instant) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// For how long nobody has used it. An open call is use.
+    pub(crate) fn unused(&self, now: Instant) -> Duration {
+        if !self.running.link.state().calls.is_empty() {
+            return Duration::ZERO;
+        }
+        now.saturating_duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.streams.close();
+    }
+}

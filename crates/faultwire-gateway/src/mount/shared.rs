@@ -1,0 +1,96 @@
+//! The server that all clients of the modern era share. Each request gets an id of ours on the
+//! way in and its own on the way out, so that no client can be given another's answer.
+
+use std::ffi::OsString;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use faultwire_contract::Line;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::door::Door;
+use crate::outlet::Outlet;
+use crate::running::Running;
+use crate::settings::Settings;
+
+/// A server that many use.
+pub(crate) struct Shared {
+    pub running: Running,
+    ids: AtomicU64,
+    over: Arc<AtomicBool>,
+}
+
+/// A request under an id of ours.
+pub(crate) struct Translated {
+    pub line: Vec<u8>,
+    pub id: String,
+}
+
+/// Nobody in particular: what a shared server says to all is for none of its clients.
+struct Nobody;
+
+impl Outlet for Nobody {
+    fn send(&self, _lines: &[u8]) {}
+}
+
+impl Shared {
+    pub(crate) fn start(
+        door: &Arc<Door>,
+        settings: &Arc<Settings>,
+        command: &[OsString],
+    ) -> io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        let on_over = move || told.store(true, Ordering::Relaxed);
+        let running = Running::start(door, settings, Arc::new(Nobody), command, on_over)?;
+        Ok(Self { running, ids: AtomicU64::new(1), over })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Puts a request under an id of ours, and its progress too.
+    pub(crate) fn translate(&self, line: &Line<'_>) -> Translated {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed).to_string();
+        let mut places: Vec<Range<usize>> = Vec::with_capacity(2);
+        places.extend(line.id.and_then(|id| place(line.text, id)));
+        places.extend(progress_token(line).and_then(|token| place(line.text, token)));
+        places.sort_by_key(|place| place.start);
+        let mut text = Vec::with_capacity(line.text.len() + 2 * id.len() + 1);
+        let mut done = 0;
+        for place in places {
+            text.extend_from_slice(&line.text.as_bytes()[done..place.start]);
+            text.extend_from_slice(id.as_bytes());
+            done = place.end;
+        }
+        text.extend_from_slice(&line.text.as_bytes()[done..]);
+        text.push(b'\n');
+        Translated { line: text, id }
+    }
+}
+
+/// The token of a request's progress, as it was written.
+pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: Option<&'a RawValue>,
+    }
+    let params: Params<'a> = serde_json::from_str(line.params?.get()).ok()?;
+    let meta: Meta<'a> = serde_json::from_str(params.meta?.get()).ok()?;
+    Some(meta.token?.get())
+}
+
+fn place(text: &str, part: &str) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    (text.get(start..start + part.len()) == Some(part)).then(|| start..start + part.len())
+}
