@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub hard: Option<Instant>,
     /// Which try it is, from 1.
     pub attempt: u32,
+    /// Whether the server's session was lost with it already.
+    pub lost: bool,
     /// How far the tries before this one got.
     pub reached: Outcome,
     /// The token of its progress, once somebody asked for it.
@@ -129,6 +131,7 @@ impl Call {
             deadline: span.and_then(|span| now.checked_add(span.min(hard))),
             hard: span.and_then(|_| now.checked_add(hard)),
             attempt: 1,
+            lost: false,
             reached: Outcome::NotSent,
             token: OnceCell::new(),
             stage: Stage::Held,

@@ -21,6 +21,7 @@ use crate::mount::{Crowd, Mount, Upstream};
 use crate::outlet::Outlet;
 use crate::party::{Party, session_of};
 use crate::settings::Settings;
+use crate::upstream::remote::RemoteError;
 
 /// How often the gateway looks after its sessions.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -82,6 +83,9 @@ pub enum ServeError {
         #[source]
         error: io::Error,
     },
+    /// An upstream cannot be used.
+    #[error("{0}")]
+    Remote(#[from] RemoteError),
     /// Something that the system must give us.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -140,7 +144,7 @@ async fn run(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Resu
         let door = Arc::clone(&door);
         move || door.record_made(&to_record)
     })?;
-    let gateway = Arc::new(gateway(&serve, &door));
+    let gateway = Arc::new(gateway(&serve, &door)?);
     let address = serve.listen;
     let listener =
         TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })?;
@@ -171,20 +175,18 @@ async fn run(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Resu
     end
 }
 
-fn gateway(serve: &Serve, door: &Arc<Door>) -> Gateway {
-    let mounts: Vec<Arc<Mount>> = serve
-        .mounts
-        .iter()
-        .map(|mount| Arc::new(Mount::new(mount.clone(), Arc::clone(door))))
-        .collect();
+fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
+    let mounts = serve.mounts.iter().map(|mount| Mount::new(mount.clone(), Arc::clone(door)));
+    let mounts: Vec<Arc<Mount>> =
+        mounts.map(|mount| mount.map(Arc::new)).collect::<Result<_, _>>()?;
     let anybody = Arc::clone(&mounts[0].anybody);
-    Gateway {
+    Ok(Gateway {
         mounts,
         hosts: serve.hosts.clone(),
         limits: serve.limits,
         anybody,
         closing: AtomicBool::new(false),
-    }
+    })
 }
 
 /// A client that nothing is known of.

@@ -47,4 +47,5 @@ pub use gateway::{Hosts, HttpLimits, MountSettings, Serve, ServeError, serve};
 pub use guard::arguments::{Issue, check};
 pub use mount::{Crowd, Upstream};
 pub use settings::{Arguments, Deadlines, Limits, Restart, Retry, Settings};
+pub use upstream::remote::{RemoteError, RemoteSettings};
 pub use wire::salvage_id;

@@ -362,6 +362,62 @@ impl Link {
             }
     }
 
+    /// An open call failed in a way that only whoever sent it knows.
+    pub(crate) fn fail_open(&self, id: &str, failing: Failing) {
+        let mut state = self.state();
+        let opening = matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
+        let call = state.calls.answered(id);
+        if state.listing.as_ref().is_some_and(|listing| listing.id == id) {
+            state.listing = None;
+            self.tools().known = Known::Never;
+        }
+        drop(state);
+        match call {
+            Some(call) => {
+                let _together = self.door.burst();
+                self.fail(call, failing);
+            }
+            None if opening => drop(self.events.send(Event::Refused)),
+            None => self.release(),
+        }
+    }
+
+    /// The server does not know the session any more. It is begun again, and the call is sent
+    /// then; once.
+    pub(crate) fn session_lost(&self, id: Option<&str>) {
+        let mut pipe = self.inlet.lock();
+        let mut state = self.state();
+        let opening = state.handshake.opening().map(<[u8]>::to_vec);
+        let call = id.and_then(|id| state.calls.get_mut(id));
+        let again = call.is_none_or(|call| {
+            call.stage = Stage::Held;
+            !std::mem::replace(&mut call.lost, true)
+        });
+        match (&state.phase, opening) {
+            (Phase::Up, Some(opening)) if again => {
+                let until = edge::now() + self.settings().deadlines.start;
+                state.phase = Phase::Opening { until };
+                self.watch(&mut state, Some(until));
+                drop(state);
+                self.event("session_lost", &Value::Null);
+                self.inlet.send(&mut pipe, &opening);
+            }
+            (Phase::Opening { .. }, _) if again => {}
+            _ => {
+                let call = id.and_then(|id| state.calls.give_up(id, "session lost"));
+                drop(state);
+                drop(pipe);
+                if let Some(call) = call {
+                    let failing =
+                        Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+                            .saying("The server does not know the session")
+                            .outcome(Outcome::NotSent);
+                    self.fail(call, failing);
+                }
+            }
+        }
+    }
+
     /// A client that closed its stream has taken the call back.
     pub(crate) fn left(&self, id: &str) {
         let Some(call) = self.state().calls.give_up(id, "cancelled") else { return };

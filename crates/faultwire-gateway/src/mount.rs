@@ -16,6 +16,8 @@ use crate::edge;
 use crate::gateway::{self, MountSettings};
 use crate::party::Party;
 use crate::settings::Settings;
+use crate::supervisor::Source;
+use crate::upstream::remote::{Remote, RemoteError, RemoteSettings, Way};
 use session::Session;
 use shared::Shared;
 
@@ -24,6 +26,24 @@ use shared::Shared;
 pub enum Upstream {
     /// A server that speaks over stdio, started as often as needed.
     Command(Vec<OsString>),
+    /// A server behind a URL.
+    Url(RemoteSettings),
+}
+
+/// An upstream that can be used.
+enum Behind {
+    Command(Vec<OsString>),
+    Url(Arc<Way>),
+}
+
+impl Behind {
+    /// For one more session.
+    fn source(&self) -> Source {
+        match self {
+            Self::Command(command) => Source::Command(command.clone()),
+            Self::Url(way) => Source::Remote(Remote::new(Arc::clone(way))),
+        }
+    }
 }
 
 /// How many servers a mount may run, and for how long.
@@ -48,7 +68,7 @@ pub(crate) struct Mount {
     pub door: Arc<Door>,
     /// Who asks as long as nothing is known of the client.
     pub anybody: Arc<Party>,
-    upstream: Upstream,
+    behind: Behind,
     crowd: Crowd,
     sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
     shared: Mutex<Option<Arc<Shared>>>,
@@ -64,19 +84,23 @@ pub(crate) enum NoSession {
 }
 
 impl Mount {
-    pub(crate) fn new(mount: MountSettings, door: Arc<Door>) -> Self {
+    pub(crate) fn new(mount: MountSettings, door: Arc<Door>) -> Result<Self, RemoteError> {
         let settings = Arc::new(mount.settings);
         let anybody = gateway::anybody(&door, &settings);
-        Self {
+        let behind = match mount.upstream {
+            Upstream::Command(command) => Behind::Command(command),
+            Upstream::Url(remote) => Behind::Url(Way::new(&remote)?),
+        };
+        Ok(Self {
             name: mount.name,
-            upstream: mount.upstream,
+            behind,
             crowd: mount.crowd,
             settings,
             door,
             anybody,
             sessions: Mutex::default(),
             shared: Mutex::default(),
-        }
+        })
     }
 
     /// Begins a session with a server of its own.
@@ -93,9 +117,8 @@ impl Mount {
             sessions.remove(&*idle);
         }
         let id: Box<str> = edge::secret()?.into();
-        let Upstream::Command(command) = &self.upstream;
         let over = self.forgets(&id);
-        let session = Session::start(self, id.clone(), facts, command, over)?;
+        let session = Session::start(self, id.clone(), facts, self.behind.source(), over)?;
         sessions.insert(id, Arc::clone(&session));
         Ok(session)
     }
@@ -129,8 +152,8 @@ impl Mount {
         if let Some(shared) = shared.as_ref().filter(|shared| !shared.is_over()) {
             return Ok(Arc::clone(shared));
         }
-        let Upstream::Command(command) = &self.upstream;
-        let started = Arc::new(Shared::start(&self.door, &self.settings, command)?);
+        let source = self.behind.source();
+        let started = Arc::new(Shared::start(&self.door, &self.settings, source)?);
         *shared = Some(Arc::clone(&started));
         Ok(started)
     }

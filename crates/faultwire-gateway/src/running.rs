@@ -1,6 +1,5 @@
 //! A server that runs: its link, and the threads that look after it.
 
-use std::ffi::OsString;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use crate::door::Door;
 use crate::link::Link;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
-use crate::supervisor::{Event, Supervisor};
+use crate::supervisor::{Event, Source, Supervisor};
 
 /// A server that runs until it is told to end, and is started again when it ends before.
 pub(crate) struct Running {
@@ -25,13 +24,13 @@ impl Running {
         door: &Arc<Door>,
         settings: &Arc<Settings>,
         outlet: Arc<dyn Outlet>,
-        command: &[OsString],
+        source: Source,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let (events, heard) = channel();
         let link =
             Arc::new(Link::new(Arc::clone(door), Arc::clone(settings), outlet, events.clone()));
-        let mut supervisor = Supervisor::start(Arc::clone(&link), command.to_vec(), heard)?;
+        let mut supervisor = Supervisor::start(Arc::clone(&link), source, heard)?;
         spawn("inlet", &events, {
             let link = Arc::clone(&link);
             move || link.inlet.serve()

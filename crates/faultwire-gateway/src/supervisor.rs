@@ -21,6 +21,7 @@ use crate::link::{Link, Phase};
 use crate::tools::Known;
 use crate::upstream::listener::Listener;
 use crate::upstream::process::{self, Group};
+use crate::upstream::remote::Remote;
 use crate::upstream::restart::{History, Next};
 use crate::{edge, wire};
 
@@ -118,10 +119,19 @@ enum Step {
     Leave,
 }
 
+/// What stands behind the link.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// A server that is started with this command.
+    Command(Vec<OsString>),
+    /// A server behind a URL, which somebody else looks after.
+    Remote(Arc<Remote>),
+}
+
 /// The one who watches.
 pub(crate) struct Supervisor {
     link: Arc<Link>,
-    command: Vec<OsString>,
+    source: Source,
     events: Receiver<Event>,
     server: Option<Server>,
     runs: u64,
@@ -133,14 +143,28 @@ impl Supervisor {
     /// Starts the server for the first time.
     pub(crate) fn start(
         link: Arc<Link>,
-        command: Vec<OsString>,
+        source: Source,
         events: Receiver<Event>,
     ) -> io::Result<Self> {
         let history = History::default();
+        let remote = match &source {
+            Source::Command(_) => None,
+            Source::Remote(remote) => Some(Arc::clone(remote)),
+        };
         let mut supervisor =
-            Self { link, command, events, server: None, runs: 0, history, ending: None };
-        supervisor.server = Some(supervisor.run()?);
+            Self { link, source, events, server: None, runs: 0, history, ending: None };
+        match remote {
+            None => supervisor.server = Some(supervisor.run()?),
+            Some(remote) => {
+                remote.belong_to(&supervisor.link);
+                supervisor.link.inlet.reach(remote);
+            }
+        }
         Ok(supervisor)
+    }
+
+    fn is_remote(&self) -> bool {
+        matches!(self.source, Source::Remote(_))
     }
 
     /// Watches until the session is over. Nothing is open then.
@@ -185,6 +209,7 @@ impl Supervisor {
                     server.patience.get_or_insert(edge::now() + GRACE);
                 }
             }
+            Event::Refused if self.is_remote() => self.give_up_opening(),
             Event::Refused => self.signal(Signal::KILL),
             Event::ClientDone => self.end(),
             Event::ClientGone => self.end_now(),
@@ -385,6 +410,7 @@ impl Supervisor {
                     }
                 }
             }
+            Phase::Opening { until } if until <= now && self.is_remote() => self.give_up_opening(),
             Phase::Opening { until } if until <= now => {
                 tracing::warn!("the server was started again and does not answer the handshake");
                 self.link.state().phase = Phase::Opening { until: now + GRACE };
@@ -396,7 +422,10 @@ impl Supervisor {
 
     /// Starts a run of the server, and says the handshake again if there was one.
     fn run(&mut self) -> io::Result<Server> {
-        let started = process::start(&self.command)?;
+        let Source::Command(command) = &self.source else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let started = process::start(command)?;
         self.link.inlet.connect(started.stdin)?;
         self.runs += 1;
         let run = self.runs;
@@ -486,7 +515,7 @@ impl Supervisor {
 
     fn attend_ending(&mut self, now: Instant) {
         match self.ending {
-            Some(Ending::Drain(at)) if at <= now || self.server.is_none() || self.is_idle() => {
+            Some(Ending::Drain(at)) if at <= now || self.is_gone() || self.is_idle() => {
                 self.abandon();
                 self.link.inlet.close();
                 self.ending = Some(Ending::Stop(Step::Terminate, now + GRACE));
@@ -508,6 +537,25 @@ impl Supervisor {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Whether there is nobody who could still answer.
+    fn is_gone(&self) -> bool {
+        self.server.is_none() && !self.is_remote()
+    }
+
+    /// A server behind a URL does not take the session again.
+    fn give_up_opening(&self) {
+        let mut state = self.link.state();
+        state.phase = Phase::Up;
+        let held = state.calls.take_all(|call| call.stage == Stage::Held);
+        drop(state);
+        for call in held {
+            let failing = Failing::observed(self.link.contract(), Condition::UpstreamUnreachable)
+                .saying("The server lost the session and does not begin another")
+                .outcome(Outcome::NotSent);
+            self.link.fail(call, failing);
         }
     }
 

@@ -19,6 +19,9 @@ pub struct ServeArgs {
     /// What the upstream is called, and found under: /mcp/NAME [default: from CMD or URL]
     #[arg(long)]
     pub name: Option<String>,
+    /// A server behind a URL, in place of a command
+    #[arg(long, value_name = "URL", conflicts_with = "command", env = "FAULTWIRE_UPSTREAM")]
+    pub upstream: Option<String>,
     /// A server's command and its arguments; without one, the bundled demo server
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

@@ -1,9 +1,10 @@
 //! `serve`: the gateway over HTTP.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 
-use faultwire_gateway::{Crowd, Hosts, HttpLimits, MountSettings, Serve, Upstream, serve};
+use faultwire_gateway::{
+    Crowd, Hosts, HttpLimits, MountSettings, RemoteSettings, Serve, Upstream, serve,
+};
 
 use crate::args::serve::ServeArgs;
 use crate::config::Config;
@@ -14,15 +15,10 @@ pub fn run(args: &ServeArgs) -> Result<Done, Problem> {
     let config = Config::read(args.treatment.config.as_deref())?;
     edge::tell(treatment::level(&args.treatment, &config)?);
     let settings = treatment::settings(&args.treatment, &config)?;
-    let (name, command) = upstream(args);
+    let (name, upstream) = upstream(args)?;
     let log = treatment::open_log(&args.treatment, &config, "serve", &name)?;
     let listen = SocketAddr::new(args.host, args.port);
-    let mount = MountSettings {
-        name,
-        upstream: Upstream::Command(command),
-        crowd: Crowd::default(),
-        settings,
-    };
+    let mount = MountSettings { name, upstream, crowd: Crowd::default(), settings };
     let set = Serve {
         listen,
         mounts: vec![mount],
@@ -49,11 +45,18 @@ fn threads() -> usize {
 }
 
 /// What stands behind the gateway, and what it is called.
-fn upstream(args: &ServeArgs) -> (String, Vec<OsString>) {
+fn upstream(args: &ServeArgs) -> Result<(String, Upstream), Problem> {
+    let named = |name: &str| args.name.clone().unwrap_or_else(|| name.to_owned());
+    if let Some(url) = &args.upstream {
+        let remote = RemoteSettings::at(url).map_err(|e| {
+            Problem::bad("--upstream", e.to_string(), "write it as http://127.0.0.1:3000/mcp")
+        })?;
+        let host = remote.url.host().unwrap_or_default().trim_matches(['[', ']']);
+        return Ok((named(&host.replace(['.', ':'], "-")), Upstream::Url(remote)));
+    }
     if args.command.is_empty() {
         let demo = vec![edge::program().into_os_string(), "demo-server".into()];
-        return (args.name.clone().unwrap_or_else(|| "demo".to_owned()), demo);
+        return Ok((named("demo"), Upstream::Command(demo)));
     }
-    let name = args.name.clone().unwrap_or_else(|| server_name::of(&args.command));
-    (name, args.command.clone())
+    Ok((named(&server_name::of(&args.command)), Upstream::Command(args.command.clone())))
 }

@@ -23,7 +23,7 @@ use crate::party::{Asker, Party, session_of};
 use crate::pipeline::Place;
 use crate::running::spawn;
 use crate::settings::Settings;
-use crate::supervisor::{Event, Supervisor};
+use crate::supervisor::{Event, Source, Supervisor};
 use crate::wire::salvage_id;
 
 /// So many lines are passed on together, even if more are there: the other side can begin with
@@ -77,9 +77,12 @@ pub fn wrap(
     let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
     let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone()));
     let mut supervisor =
-        Supervisor::start(Arc::clone(&link), command.to_vec(), heard).map_err(|error| {
-            WrapError::Start { command: command.first().cloned().unwrap_or_default(), error }
-        })?;
+        Supervisor::start(Arc::clone(&link), Source::Command(command.to_vec()), heard).map_err(
+            |error| WrapError::Start {
+                command: command.first().cloned().unwrap_or_default(),
+                error,
+            },
+        )?;
     let (made, to_record) = channel();
     spawn("door", &events, {
         let door = Arc::clone(&door);

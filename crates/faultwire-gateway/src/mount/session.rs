@@ -1,6 +1,5 @@
 //! A session of the legacy era: a client, and a server of its own.
 
-use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use crate::mount::Mount;
 use crate::outlet::Outlet;
 use crate::party::Party;
 use crate::running::Running;
+use crate::supervisor::Source;
 
 /// One session.
 pub(crate) struct Session {
@@ -28,7 +28,7 @@ impl Session {
         mount: &Mount,
         id: Box<str>,
         facts: Facts,
-        command: &[OsString],
+        source: Source,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Arc<Self>> {
         let streams = Arc::new(Streams::new(mount.settings.limits.line_bytes));
@@ -36,7 +36,7 @@ impl Session {
         let (door, settings) = (&mount.door, &mount.settings);
         let facts = Facts { id: Some(id.to_string()), ..facts };
         let party = Party::new(Arc::clone(door), Arc::clone(settings), Arc::clone(&outlet), facts);
-        let running = Running::start(door, settings, outlet, command, on_over)?;
+        let running = Running::start(door, settings, outlet, source, on_over)?;
         streams.belong_to(&running.link);
         let used = Mutex::new(edge::now());
         Ok(Arc::new(Self { id, running, party, streams, used }))

@@ -1,7 +1,6 @@
 //! The server that all clients of the modern era share. Each request gets an id of ours on the
 //! way in and its own on the way out, so that no client can be given another's answer.
 
-use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::door::Door;
 use crate::outlet::Outlet;
 use crate::running::Running;
 use crate::settings::Settings;
+use crate::supervisor::Source;
 
 /// A server that many use.
 pub(crate) struct Shared {
@@ -40,12 +40,12 @@ impl Shared {
     pub(crate) fn start(
         door: &Arc<Door>,
         settings: &Arc<Settings>,
-        command: &[OsString],
+        source: Source,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
-        let running = Running::start(door, settings, Arc::new(Nobody), command, on_over)?;
+        let running = Running::start(door, settings, Arc::new(Nobody), source, on_over)?;
         Ok(Self { running, ids: AtomicU64::new(1), over })
     }
 

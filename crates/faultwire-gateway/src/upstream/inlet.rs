@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
+use crate::upstream::remote::Remote;
+
 /// How long the thread waits before it looks whether the server is still the same one.
 const GLANCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
@@ -24,6 +26,8 @@ pub(crate) struct Inlet {
 /// The pipe to one server after the other.
 pub(crate) struct Pipe {
     file: Option<Arc<File>>,
+    /// A server that is reached in another way takes everything at once.
+    remote: Option<Arc<Remote>>,
     /// What the pipe has not taken yet begins here in the backlog.
     start: usize,
     backlog: Vec<u8>,
@@ -41,6 +45,7 @@ impl Inlet {
     pub(crate) fn new(limit: usize) -> Self {
         let state = Pipe {
             file: None,
+            remote: None,
             start: 0,
             backlog: Vec::new(),
             queued: 0,
@@ -66,6 +71,11 @@ impl Inlet {
         Ok(())
     }
 
+    /// Turns to a server behind a URL.
+    pub(crate) fn reach(&self, remote: Arc<Remote>) {
+        self.lock().remote = Some(remote);
+    }
+
     /// Gives the pipe what it can take, and leaves the rest to the thread.
     pub(crate) fn send(&self, pipe: &mut Pipe, bytes: &[u8]) {
         if pipe.send(bytes) {
@@ -79,6 +89,9 @@ impl Inlet {
         pipe.closing = true;
         if pipe.waiting() == 0 {
             pipe.file = None;
+        }
+        if let Some(remote) = pipe.remote.take() {
+            remote.close();
         }
         self.work.notify_one();
     }
@@ -134,6 +147,9 @@ impl Pipe {
 
     pub(crate) fn disconnect(&mut self) {
         self.file = None;
+        if let Some(remote) = self.remote.take() {
+            remote.close();
+        }
         (self.backlog, self.start) = (Vec::new(), 0);
         (self.queued, self.written, self.closing) = (0, 0, false);
     }
@@ -192,6 +208,11 @@ impl Pipe {
     /// Writes what the pipe takes now. A server that is gone takes everything: nobody reads it,
     /// and whoever waits for an answer is told by the one who watches the process.
     fn write(&mut self, bytes: &[u8]) -> usize {
+        if let Some(remote) = &self.remote {
+            remote.send(bytes);
+            self.written += bytes.len() as u64;
+            return bytes.len();
+        }
         let Some(file) = &self.file else { return bytes.len() };
         let (mut file, mut taken) = (&**file, 0);
         while taken < bytes.len() {

@@ -1,0 +1,404 @@
+//! A server behind a URL: every message is a request of its own, and what comes back goes through
+//! the same pipeline as the lines of a process.
+
+mod events;
+mod trouble;
+mod way;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use faultwire_contract::{Aspect, Condition, peek};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use crate::failing::Failing;
+use crate::link::{Link, Verdict};
+use crate::wire;
+use events::Events;
+pub(crate) use way::Way;
+pub use way::{Remote as RemoteSettings, RemoteError};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+/// How long to wait before a stream that ended is opened again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// One session with a server behind a URL.
+pub(crate) struct Remote {
+    way: Arc<Way>,
+    runtime: Handle,
+    link: OnceLock<Weak<Link>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the server calls the session.
+    session: Option<HeaderValue>,
+    /// The version that client and server agreed on.
+    version: Option<HeaderValue>,
+    /// Requests on their way, by id.
+    open: HashMap<Box<str>, AbortHandle>,
+    /// The stream for messages that belong to no call.
+    standing: Option<AbortHandle>,
+}
+
+/// What a message says of itself, as far as HTTP wants to know.
+struct Label {
+    id: Option<Box<str>>,
+    method: Option<Box<str>>,
+    /// The tool, prompt or resource.
+    name: Option<Box<str>>,
+    /// The version, in the modern era.
+    version: Option<Box<str>>,
+}
+
+impl Remote {
+    pub(crate) fn new(way: Arc<Way>) -> Arc<Self> {
+        Arc::new(Self {
+            way,
+            runtime: Handle::current(),
+            link: OnceLock::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// What comes back is for this link.
+    pub(crate) fn belong_to(&self, link: &Arc<Link>) {
+        let _ = self.link.set(Arc::downgrade(link));
+    }
+
+    /// Sends lines on their way, and waits for nothing.
+    pub(crate) fn send(self: &Arc<Self>, lines: &[u8]) {
+        for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            let label = Label::of(line);
+            if label.method.as_deref() == Some(wire::CANCELLED) && self.take_back(line) {
+                continue;
+            }
+            let (id, line) = (label.id.clone(), Bytes::copy_from_slice(line));
+            let mut state = self.state();
+            let task = self.runtime.spawn(Arc::clone(self).bring(line, label));
+            if let Some(id) = id {
+                state.open.insert(id, task.abort_handle());
+            }
+        }
+    }
+
+    /// Hangs up on a request. Whether that says it all, as it does in the modern era.
+    fn take_back(&self, line: &[u8]) -> bool {
+        let id = peek(line).params.and_then(|p| wire::member::<&RawValue>(p, "requestId"));
+        let mut state = self.state();
+        if let Some(task) = id.and_then(|id| state.open.remove(id.get())) {
+            task.abort();
+        }
+        state.version.is_none()
+    }
+
+    /// Ends the session with the server.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let mut state = self.state();
+        if let Some(standing) = state.standing.take() {
+            standing.abort();
+        }
+        state.open.drain().for_each(|(_, task)| task.abort());
+        let headers = state.headers();
+        if state.session.take().is_some() {
+            let way = Arc::clone(&self.way);
+            self.runtime.spawn(async move {
+                let _ = way.send(Method::DELETE, headers, Bytes::new()).await;
+            });
+        }
+    }
+
+    async fn bring(self: Arc<Self>, line: Bytes, label: Label) {
+        let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
+        let mut headers = self.state().headers();
+        label.put(&mut headers);
+        let had_session = headers.contains_key(SESSION);
+        let begins = label.method.as_deref() == Some(wire::INITIALIZE);
+        if begins {
+            headers.remove(SESSION);
+            headers.remove(VERSION);
+        }
+        let failing = match self.way.send(Method::POST, headers, line).await {
+            Ok(answer) if answer.status() == StatusCode::NOT_FOUND && had_session && !begins => {
+                self.state().session = None;
+                drop(answer);
+                link.session_lost(label.id.as_deref());
+                return self.forget(&label);
+            }
+            Ok(answer) => {
+                if begins {
+                    self.state().session = answer.headers().get(SESSION).cloned();
+                }
+                self.hear(&link, answer, &label).await
+            }
+            Err(error) => Some(error.failing(link.contract())),
+        };
+        self.forget(&label);
+        if let Some(failing) = failing
+            && let Some(id) = &label.id
+        {
+            link.fail_open(id, failing);
+        }
+        if label.method.as_deref() == Some(wire::INITIALIZED) {
+            self.stand(&link);
+        }
+    }
+
+    fn forget(&self, label: &Label) {
+        if let Some(id) = &label.id {
+            self.state().open.remove(id);
+        }
+    }
+
+    /// Takes in an answer. What is wrong with it, if nothing else told.
+    async fn hear(
+        &self,
+        link: &Arc<Link>,
+        answer: Response<Incoming>,
+        label: &Label,
+    ) -> Option<Failing> {
+        let (head, body) = answer.into_parts();
+        let limit = link.settings().limits.line_bytes;
+        let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
+        let media = media.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let coded = head.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
+        if coded {
+            let why = "The server answered in a compressed form, which nobody asked for";
+            return Some(protocol(link, Aspect::Malformed, why));
+        }
+        if head.status.is_success() && media.eq_ignore_ascii_case("text/event-stream") {
+            return self.hear_events(link, body, label).await;
+        }
+        let body = match collect(body, limit).await {
+            Ok(body) => body,
+            Err(Cut::Overlong) => {
+                let why = format!("The server's answer has more than {limit} bytes");
+                return Some(protocol(link, Aspect::Oversize, why));
+            }
+            Err(Cut::Broken(why)) => return Some(trouble::cut_off(link.contract(), &why)),
+        };
+        let json = media.eq_ignore_ascii_case("application/json");
+        let id = label.id.as_deref();
+        // A reply is one, whatever the status says.
+        if json && id.is_some() && peek(&body).id == id {
+            self.take(link, &body, label);
+            return None;
+        }
+        if !head.status.is_success() {
+            return Some(trouble::of_status(link.contract(), head.status, &head.headers, &body));
+        }
+        match (json, body.trim_ascii().is_empty(), id) {
+            (_, true, None) => None,
+            (true, false, _) => {
+                self.take(link, &body, label);
+                None
+            }
+            (_, true, Some(_)) => {
+                let why = format!("The server answered {} and nothing else", head.status.as_u16());
+                Some(protocol(link, Aspect::Malformed, why))
+            }
+            (false, false, _) => {
+                let why = format!("The server answered with {media:?}, which is no MCP");
+                Some(protocol(link, Aspect::Malformed, why))
+            }
+        }
+    }
+
+    async fn hear_events(
+        &self,
+        link: &Arc<Link>,
+        mut body: Incoming,
+        label: &Label,
+    ) -> Option<Failing> {
+        let limit = link.settings().limits.line_bytes;
+        let mut events = Events::new(limit);
+        loop {
+            match next_data(&mut body).await {
+                Some(Ok(data)) => {
+                    events.push(&data);
+                    while let Some(event) = events.next_event() {
+                        self.take(link, &event, label);
+                    }
+                    if events.is_overlong() {
+                        let why = format!("An event has more than {limit} bytes");
+                        return Some(protocol(link, Aspect::Oversize, why));
+                    }
+                }
+                Some(Err(error)) => {
+                    return Some(trouble::cut_off(link.contract(), &error.to_string()));
+                }
+                None if events.is_midway() => {
+                    return Some(trouble::cut_off(link.contract(), "in the middle of an event"));
+                }
+                None => {
+                    let why = "The server's stream ended without the reply";
+                    return Some(protocol(link, Aspect::Malformed, why));
+                }
+            }
+        }
+    }
+
+    /// A message of the server.
+    fn take(&self, link: &Link, message: &[u8], label: &Label) {
+        let mut line = message.trim_ascii().to_vec();
+        line.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
+        line.push(b'\n');
+        if label.method.as_deref() == Some(wire::INITIALIZE) {
+            self.agree(&line, label);
+        }
+        let _together = link.door.burst();
+        match link.hear_server(&line) {
+            Verdict::Pass => link.client.send(&line),
+            Verdict::Instead(other) => link.client.send(&other),
+            Verdict::Drop => {}
+            Verdict::Unfinished => link.garbled(&line),
+        }
+    }
+
+    /// The version that client and server agreed on is told with everything from now on.
+    fn agree(&self, line: &[u8], label: &Label) {
+        let reply: Option<Value> = serde_json::from_slice(line).ok();
+        let version = reply.as_ref().and_then(|r| r.pointer("/result/protocolVersion")?.as_str());
+        if peek(line).id == label.id.as_deref() {
+            self.state().version = version.and_then(|v| HeaderValue::from_str(v).ok());
+        }
+    }
+
+    /// Opens the stream for messages that belong to no call, and again when it ends.
+    fn stand(self: &Arc<Self>, link: &Arc<Link>) {
+        let mut state = self.state();
+        if let Some(before) = state.standing.take() {
+            before.abort();
+        }
+        let (remote, link) = (Arc::clone(self), Arc::downgrade(link));
+        let task = self.runtime.spawn(async move {
+            let label = Label { id: None, method: None, name: None, version: None };
+            while let Some(link) = link.upgrade() {
+                let headers = remote.state().headers();
+                let answer = remote.way.send(Method::GET, headers, Bytes::new()).await;
+                match answer {
+                    Ok(answer) if answer.status().is_success() => {
+                        let _ = remote.hear(&link, answer, &label).await;
+                    }
+                    // It has none, or does not know the session any more.
+                    Ok(answer) if answer.status().is_client_error() => return,
+                    Ok(_) | Err(_) => {}
+                }
+                drop(link);
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+        state.standing = Some(task.abort_handle());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(8);
+        if let Some(session) = &self.session {
+            headers.insert(SESSION, session.clone());
+        }
+        if let Some(version) = &self.version {
+            headers.insert(VERSION, version.clone());
+        }
+        headers
+    }
+}
+
+impl Label {
+    fn of(line: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Params<'a> {
+            #[serde(default)]
+            name: Option<Box<str>>,
+            #[serde(default)]
+            uri: Option<Box<str>>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Meta {
+            #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+            version: Option<Box<str>>,
+        }
+        let seen = peek(line);
+        let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params: Params<'_> =
+            params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+        let meta: Meta =
+            params.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let is_request = seen.method.is_some();
+        Self {
+            id: seen.id.filter(|_| is_request).map(Into::into),
+            method: seen.method.as_deref().map(Into::into),
+            name: params.name.or(params.uri),
+            version: meta.version,
+        }
+    }
+
+    /// The headers that the modern era wants.
+    fn put(&self, headers: &mut HeaderMap) {
+        let Some(version) = &self.version else { return };
+        let members = [
+            (VERSION, Some(version)),
+            ("mcp-method", self.method.as_ref()),
+            ("mcp-name", self.name.as_ref()),
+        ];
+        for (name, value) in members {
+            if let Some(value) = value.and_then(|v| HeaderValue::from_str(v).ok()) {
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Why a body could not be read to its end.
+enum Cut {
+    Overlong,
+    Broken(String),
+}
+
+async fn collect(mut body: Incoming, limit: usize) -> Result<Vec<u8>, Cut> {
+    let mut all = Vec::new();
+    while let Some(data) = next_data(&mut body).await {
+        let data = data.map_err(|e| Cut::Broken(e.to_string()))?;
+        if all.len() + data.len() > limit {
+            return Err(Cut::Overlong);
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(all)
+}
+
+async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+    loop {
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(data)) => return Some(Ok(data)),
+            // Trailers are of no use here.
+            Ok(Err(_)) => {}
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+fn protocol(link: &Link, aspect: Aspect, why: impl Into<String>) -> Failing {
+    Failing::finer(link.contract(), Condition::UpstreamProtocol, Some(aspect)).saying(why)
+}

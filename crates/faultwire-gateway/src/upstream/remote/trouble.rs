@@ -1,0 +1,69 @@
+//! What HTTP says when it does not work, as failures of the contract.
+
+use std::time::Duration;
+
+use faultwire_contract::{Condition, Contract, Origin, Outcome};
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, RETRY_AFTER};
+
+use crate::failing::Failing;
+
+/// How much of a page is told of.
+const TOLD: usize = 200;
+
+/// The server answered with a status that is no success, and with no reply.
+pub(crate) fn of_status(
+    contract: &Contract,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Failing {
+    let condition = match status.as_u16() {
+        401 => Condition::Unauthorized,
+        403 => Condition::Forbidden,
+        408 | 504 => Condition::Timeout,
+        429 => Condition::RateLimited,
+        404 | 405 | 410 | 421 | 502 | 503 => Condition::UpstreamUnreachable,
+        300..=399 => Condition::UpstreamUnreachable,
+        _ => Condition::UpstreamProtocol,
+    };
+    // What a server refuses in this way it has not begun with.
+    let outcome = match status.as_u16() {
+        401 | 403 | 404 | 405 | 410 | 413 | 415 | 421 | 429 => Outcome::NotSent,
+        300..=399 => Outcome::NotSent,
+        _ => Outcome::MaybeExecuted,
+    };
+    let mut failing = Failing::observed(contract, condition)
+        .saying(told(status, body))
+        .outcome(outcome)
+        .after(contract, retry_after(headers));
+    failing.report.origin = Some(Origin::Upstream);
+    failing.upstream_code = Some(status.as_u16().into());
+    failing
+}
+
+/// The connection ended in the middle of an answer.
+pub(crate) fn cut_off(contract: &Contract, why: &str) -> Failing {
+    Failing::observed(contract, Condition::UpstreamCrashed)
+        .saying(format!("The server's answer was cut off: {why}"))
+        .outcome(Outcome::MaybeExecuted)
+}
+
+fn told(status: StatusCode, body: &[u8]) -> String {
+    let reason = status.canonical_reason().unwrap_or("unknown");
+    let mut told = format!("The server answered {} {reason}", status.as_u16());
+    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !text.is_empty() && !text.starts_with('<') {
+        let end = text.floor_char_boundary(TOLD);
+        told.push_str(": ");
+        told.push_str(&text[..end]);
+    }
+    told
+}
+
+/// In seconds; a date is not worth a calendar here.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds.min(24 * 3600)))
+}

@@ -1,0 +1,233 @@
+//! The way to a server: connections that are used again, TLS, and few redirects.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use faultwire_contract::{Condition, Contract, Outcome};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::failing::Failing;
+use crate::front::http::Body;
+
+/// More redirects than that lead nowhere.
+const MOST_REDIRECTS: usize = 5;
+/// How long a server may take to accept a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// A server behind a URL.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Where it is.
+    pub url: Uri,
+    /// Headers that it wants, such as one that says who we are.
+    pub headers: HeaderMap,
+    /// Authorities to trust beside the usual ones, in PEM.
+    pub trust: Option<Vec<u8>>,
+}
+
+/// Why a URL cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It is no URL of a server.
+    #[error("{0:?} is no http:// or https:// URL with a host")]
+    Url(String),
+    /// The header has no such name or value.
+    #[error("{0:?} cannot be a header")]
+    Header(String),
+    /// The authorities to trust cannot be read.
+    #[error("the certificates to trust are no PEM")]
+    Trust,
+}
+
+impl Remote {
+    /// A server that needs nothing but its URL.
+    pub fn at(url: &str) -> Result<Self, RemoteError> {
+        let wrong = || RemoteError::Url(url.to_owned());
+        let url: Uri = url.parse().map_err(|_| wrong())?;
+        let known = matches!(url.scheme_str(), Some("http" | "https"));
+        if !known || url.host().is_none_or(str::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Self { url, headers: HeaderMap::new(), trust: None })
+    }
+
+    /// Sends this header, too.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, RemoteError> {
+        let wrong = || RemoteError::Header(name.to_owned());
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        self.headers.insert(header, value);
+        Ok(self)
+    }
+}
+
+/// The way to a server, for all its sessions.
+pub(crate) struct Way {
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+    url: Uri,
+    headers: HeaderMap,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    Failed(legacy::Error),
+    /// It leads elsewhere, or in circles.
+    Redirected(String),
+    /// It cannot be put into a request.
+    Unsayable(hyper::http::Error),
+}
+
+impl Way {
+    pub(crate) fn new(remote: &Remote) -> Result<Arc<Self>, RemoteError> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(CONNECTING));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(remote.trust.as_deref())?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(KEPT)
+            .build(connector);
+        Ok(Arc::new(Self { client, url: remote.url.clone(), headers: remote.headers.clone() }))
+    }
+
+    /// Sends a request, and follows it to where it leads.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, NoAnswer> {
+        let mut url = self.url.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            let request = self.request(&method, &url, &headers, &body)?;
+            let answer = self.client.request(request).await.map_err(NoAnswer::Failed)?;
+            match answer.status() {
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
+                    url = onward(&url, answer.headers())?;
+                }
+                _ => return Ok(answer),
+            }
+        }
+        Err(NoAnswer::Redirected(format!("more than {MOST_REDIRECTS} redirects")))
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        url: &Uri,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Request<Body>, NoAnswer> {
+        let request = Request::builder().method(method.clone()).uri(url.clone());
+        let body = if body.is_empty() { Body::empty() } else { Body::whole(body.clone()) };
+        let mut request = request.body(body).map_err(NoAnswer::Unsayable)?;
+        let all = request.headers_mut();
+        all.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let takes = match *method {
+            Method::POST => "application/json, text/event-stream",
+            _ => "text/event-stream",
+        };
+        all.insert(ACCEPT, HeaderValue::from_static(takes));
+        if *method == Method::POST {
+            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        Ok(request)
+    }
+}
+
+/// Where a redirect leads. Only to the same host: what we say is not for others.
+fn onward(from: &Uri, headers: &HeaderMap) -> Result<Uri, NoAnswer> {
+    let wrong = |what: &str| NoAnswer::Redirected(what.to_owned());
+    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let location = location.ok_or_else(|| wrong("a redirect without a location"))?;
+    let to: Uri = location.parse().map_err(|_| wrong("a redirect to no URL"))?;
+    let mut parts = to.into_parts();
+    if parts.authority.is_none() {
+        (parts.scheme, parts.authority) = (from.scheme().cloned(), from.authority().cloned());
+    }
+    let host = parts.authority.as_ref().map(Authority::host);
+    let weaker = from.scheme_str() == Some("https") && parts.scheme.as_ref() != from.scheme();
+    if host != from.host() || weaker {
+        return Err(wrong("a redirect to another host"));
+    }
+    Uri::from_parts(parts).map_err(|_| wrong("a redirect to no URL"))
+}
+
+fn tls(trust: Option<&[u8]>) -> Result<ClientConfig, RemoteError> {
+    let config = ClientConfig::builder();
+    let Some(trust) = trust else {
+        return Ok(config.with_webpki_roots().with_no_client_auth());
+    };
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let before = roots.len();
+    for certificate in CertificateDer::pem_slice_iter(trust) {
+        let certificate = certificate.map_err(|_| RemoteError::Trust)?;
+        roots.add(certificate).map_err(|_| RemoteError::Trust)?;
+    }
+    if roots.len() == before {
+        return Err(RemoteError::Trust);
+    }
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+impl NoAnswer {
+    pub(crate) fn failing(&self, contract: &Contract) -> Failing {
+        let (condition, outcome, why) = match self {
+            Self::Failed(error) if error.is_connect() => (
+                Condition::UpstreamUnreachable,
+                Outcome::NotSent,
+                format!("The server cannot be reached: {}", root(error)),
+            ),
+            Self::Failed(error) => (
+                Condition::UpstreamCrashed,
+                Outcome::MaybeExecuted,
+                format!("The connection to the server broke: {}", root(error)),
+            ),
+            Self::Redirected(why) => (
+                Condition::UpstreamUnreachable,
+                Outcome::NotSent,
+                format!("The server cannot be reached: {why}"),
+            ),
+            Self::Unsayable(error) => {
+                (Condition::Internal, Outcome::NotSent, format!("No request can be made: {error}"))
+            }
+        };
+        Failing::observed(contract, condition).saying(why).outcome(outcome)
+    }
+}
+
+/// What is at the bottom of an error, in words that tell.
+fn root(error: &legacy::Error) -> String {
+    let mut bottom: &dyn Error = error;
+    while let Some(source) = bottom.source() {
+        bottom = source;
+    }
+    match bottom.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => "the connection was refused".to_owned(),
+        Some(io::ErrorKind::TimedOut) => "it does not accept connections in time".to_owned(),
+        _ => bottom.to_string(),
+    }
+}
