@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::failing::Failing;
 use crate::outlet::Outlet;
-use crate::party::{Asker, Party};
+use crate::party::{Asker, Bridged, Party};
 use crate::request::{self, Story};
 use crate::upstream::inlet::Pipe;
 use crate::wire;
@@ -50,6 +50,8 @@ pub(crate) struct Call {
     outlet: Option<Arc<dyn Outlet>>,
     /// How a failure is put.
     pub surface: Surface,
+    /// Whether client and server are of one era.
+    pub bridged: Bridged,
     /// Who asked; none once it has ended.
     party: Option<Arc<Party>>,
 }
@@ -139,6 +141,7 @@ impl Call {
             known_token: asker.known_as.and_then(|known| known.token).map(Into::into),
             outlet: asker.outlet.cloned(),
             surface: asker.surface,
+            bridged: asker.bridged,
             party: Some(Arc::clone(asker.party)),
         }
     }

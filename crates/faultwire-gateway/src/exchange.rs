@@ -101,6 +101,11 @@ impl Exchange {
         Poll::Pending
     }
 
+    /// Whether nothing is there yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state().pieces.is_empty()
+    }
+
     /// Whether all has been taken out that was owed.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.state();

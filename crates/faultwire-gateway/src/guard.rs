@@ -1,3 +1,4 @@
 //! What is checked before a call is sent.
 
-pub mod arguments;
+pub(crate) mod arguments;
+pub(crate) mod version;

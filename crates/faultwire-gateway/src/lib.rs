@@ -19,6 +19,7 @@ mod call;
 mod calls;
 mod door;
 mod edge;
+mod era;
 mod exchange;
 mod failing;
 pub mod frame;

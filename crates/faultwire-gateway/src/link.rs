@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use faultwire_contract::{Condition, Contract, Outcome};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::call::{Call, Stage};
 use crate::calls::Calls;
@@ -56,6 +57,8 @@ pub(crate) struct State {
     pub asked: HashMap<Box<str>, Asked>,
     pub handshake: Handshake,
     pub listing: Option<Listing>,
+    /// Questions of our own to the server, and who waits for the answer.
+    pub questions: HashMap<String, oneshot::Sender<Vec<u8>>>,
     pub budget: Budget,
     /// When whoever watches the deadlines looks next.
     pub planned: Option<Instant>,
@@ -137,6 +140,7 @@ impl Link {
             asked: HashMap::new(),
             handshake: Handshake::default(),
             listing: None,
+            questions: HashMap::new(),
             budget: Budget::new(settings.retry),
             planned: None,
             answered: false,
@@ -362,11 +366,30 @@ impl Link {
             }
     }
 
+    /// Asks the server something of our own. No answer comes if it ends before.
+    pub(crate) fn ask(&self, method: &str, params: &Value) -> oneshot::Receiver<Vec<u8>> {
+        let (answer, answered) = oneshot::channel();
+        let mut pipe = self.inlet.lock();
+        let mut state = self.state();
+        state.lists += 1;
+        let id = format!("{}{}\"", state.own, state.lists);
+        let line = wire::request(&id, method, params);
+        if method == wire::INITIALIZE {
+            state.handshake.begin(&id, &line);
+        }
+        state.questions.insert(id, answer);
+        state.employed = true;
+        drop(state);
+        self.inlet.send(&mut pipe, &line);
+        answered
+    }
+
     /// An open call failed in a way that only whoever sent it knows.
     pub(crate) fn fail_open(&self, id: &str, failing: Failing) {
         let mut state = self.state();
         let opening = matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
         let call = state.calls.answered(id);
+        let asked = state.questions.remove(id).is_some();
         if state.listing.as_ref().is_some_and(|listing| listing.id == id) {
             state.listing = None;
             self.tools().known = Known::Never;
@@ -377,6 +400,7 @@ impl Link {
                 let _together = self.door.burst();
                 self.fail(call, failing);
             }
+            None if asked => {}
             None if opening => drop(self.events.send(Event::Refused)),
             None => self.release(),
         }

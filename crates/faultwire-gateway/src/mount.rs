@@ -6,6 +6,7 @@ pub(crate) mod shared;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,8 @@ pub(crate) struct Mount {
     crowd: Crowd,
     sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
     shared: Mutex<Option<Arc<Shared>>>,
+    /// Set when the server has turned out to speak only the modern version.
+    only_modern: AtomicBool,
 }
 
 /// Why a session cannot begin.
@@ -100,6 +103,7 @@ impl Mount {
             anybody,
             sessions: Mutex::default(),
             shared: Mutex::default(),
+            only_modern: AtomicBool::new(false),
         })
     }
 
@@ -156,6 +160,15 @@ impl Mount {
         let started = Arc::new(Shared::start(&self.door, &self.settings, source)?);
         *shared = Some(Arc::clone(&started));
         Ok(started)
+    }
+
+    pub(crate) fn is_only_modern(&self) -> bool {
+        self.only_modern.load(Ordering::Relaxed)
+    }
+
+    /// The server has refused the legacy handshake and taken the modern one.
+    pub(crate) fn turns_out_modern(&self) {
+        self.only_modern.store(true, Ordering::Relaxed);
     }
 
     /// Ends sessions that nobody has used for long.

@@ -19,6 +19,11 @@ pub(crate) trait Outlet: Send + Sync {
         self.send(line);
     }
 
+    /// Whether there is one client behind it, who can be asked something.
+    fn is_somebody(&self) -> bool {
+        true
+    }
+
     /// Whether it takes messages that answer nothing.
     fn takes_messages(&self) -> bool {
         true

@@ -29,6 +29,20 @@ pub(crate) struct Asker<'a> {
     pub known_as: Option<KnownAs<'a>>,
     /// How a failure is put.
     pub surface: Surface,
+    /// Whether client and server are of one era.
+    pub bridged: Bridged,
+}
+
+/// Whether client and server are of one era.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Bridged {
+    /// They are.
+    #[default]
+    No,
+    /// The client is of the legacy era, the server is not.
+    LegacyClient,
+    /// The client is of the modern era, the server is not.
+    ModernClient,
 }
 
 /// What a client calls a request.
@@ -65,7 +79,13 @@ impl Party {
 
     /// Asks in the way of a client that has one stream for everything.
     pub(crate) fn plainly(self: &Arc<Self>) -> Asker<'_> {
-        Asker { party: self, outlet: None, known_as: None, surface: Surface::Mcp }
+        Asker {
+            party: self,
+            outlet: None,
+            known_as: None,
+            surface: Surface::Mcp,
+            bridged: Bridged::No,
+        }
     }
 }
 

@@ -353,6 +353,7 @@ impl Supervisor {
         };
         state.phase = Phase::Down { until, why: why.clone() };
         (state.answered, state.employed, state.listing) = (false, false, None);
+        state.questions.clear();
         let asked = std::mem::take(&mut state.asked);
         // What the server never got is for the next one.
         for call in state.calls.iter_mut() {

@@ -113,6 +113,13 @@ pub(crate) fn tools_changed() -> Vec<u8> {
     format!("{line}\n").into_bytes()
 }
 
+/// A request of our own. The id is written already.
+pub(crate) fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
+    let method = Value::from(method);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n")
+        .into_bytes()
+}
+
 /// Asks for a page of the tool list.
 pub(crate) fn list_tools(id: &str, cursor: Option<&str>, meta: Option<&Value>) -> Vec<u8> {
     let mut params = serde_json::Map::new();

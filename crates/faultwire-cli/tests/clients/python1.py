@@ -1,6 +1,7 @@
 """The official Python client, 1.x: runs a plan and prints what it got as JSON.
 
-The plan (argv[1]) is {"command": [...], "calls": [[tool, arguments], ...]}.
+The plan (argv[1]) is {"command": [...], "calls": [[tool, arguments], ...]}, or has a "url" in
+place of the command.
 """
 
 import asyncio
@@ -9,17 +10,24 @@ import sys
 
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
 
 def plain(value):
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def main(plan):
+def connection(plan):
+    if "url" in plan:
+        return streamablehttp_client(plan["url"], headers=plan.get("headers"))
     command, *arguments = plan["command"]
     server = StdioServerParameters(command=command, args=arguments, env=plan.get("env"))
+    return stdio_client(server)
+
+
+async def main(plan):
     got = {"results": []}
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    async with connection(plan) as (read, write, *_), ClientSession(read, write) as session:
         started = await session.initialize()
         got["era"] = started.protocolVersion
         got["tools"] = [plain(tool) for tool in (await session.list_tools()).tools]

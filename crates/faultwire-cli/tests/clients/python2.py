@@ -12,8 +12,11 @@ def plain(value):
 
 
 async def main(plan):
-    command, *arguments = plan["command"]
-    server = StdioServerParameters(command=command, args=arguments, env=plan.get("env"))
+    if "url" in plan:
+        server = plan["url"]
+    else:
+        command, *arguments = plan["command"]
+        server = StdioServerParameters(command=command, args=arguments, env=plan.get("env"))
     got = {"results": []}
     async with Client(server, mode=plan.get("mode", "auto")) as client:
         got["era"] = str(client.protocol_version)

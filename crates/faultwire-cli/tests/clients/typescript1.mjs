@@ -7,10 +7,14 @@ const parts = createRequire(`${plan.parts}/npm/`);
 const load = name => import(pathToFileURL(parts.resolve(name)));
 const { Client } = await load('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = await load('@modelcontextprotocol/sdk/client/stdio.js');
+const { StreamableHTTPClientTransport } = await load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 
 const client = new Client({ name: 'typescript-1', version: '1.0.0' });
-const [command, ...args] = plan.command;
-await client.connect(new StdioClientTransport({ command, args, env: { ...process.env, ...plan.env } }));
+const [command, ...args] = plan.command ?? [];
+const transport = plan.url
+    ? new StreamableHTTPClientTransport(new URL(plan.url), { requestInit: { headers: plan.headers } })
+    : new StdioClientTransport({ command, args, env: { ...process.env, ...plan.env } });
+await client.connect(transport);
 const got = { results: [], tools: (await client.listTools()).tools };
 for (const [name, given] of plan.calls) {
     try {

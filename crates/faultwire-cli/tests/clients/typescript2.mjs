@@ -5,12 +5,15 @@ import { pathToFileURL } from 'node:url';
 const plan = JSON.parse(process.argv[2]);
 const parts = createRequire(`${plan.parts}/npm/`);
 const load = name => import(pathToFileURL(parts.resolve(name).replace(/\.cjs$/, '.mjs')));
-const { Client } = await load('@modelcontextprotocol/client');
+const { Client, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client');
 const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio');
 
 const client = new Client({ name: 'typescript-2', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
-const [command, ...args] = plan.command;
-await client.connect(new StdioClientTransport({ command, args, env: { ...process.env, ...plan.env } }));
+const [command, ...args] = plan.command ?? [];
+const transport = plan.url
+    ? new StreamableHTTPClientTransport(new URL(plan.url), { requestInit: { headers: plan.headers } })
+    : new StdioClientTransport({ command, args, env: { ...process.env, ...plan.env } });
+await client.connect(transport);
 const got = { results: [], era: client.getNegotiatedProtocolVersion?.(), tools: (await client.listTools()).tools };
 for (const [name, given] of plan.calls) {
     try {

@@ -13,5 +13,6 @@ mod help;
 mod readme;
 mod render;
 mod retry;
+mod serve;
 mod support;
 mod wrap;

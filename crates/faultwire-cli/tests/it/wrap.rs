@@ -1,12 +1,12 @@
 //! `faultwire wrap`, with real processes on both sides.
 
 mod arguments;
-mod client;
+pub mod client;
 mod deadlines;
 mod hostile;
 mod matrix;
-mod parts;
-mod real;
+pub mod parts;
+pub mod real;
 mod recovery;
 mod session;
 mod settings;

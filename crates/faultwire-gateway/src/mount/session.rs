@@ -1,12 +1,13 @@
 //! A session of the legacy era: a client, and a server of its own.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::Session as Facts;
 
 use crate::edge;
+use crate::era::Bridge;
 use crate::front::http::streams::Streams;
 use crate::mount::Mount;
 use crate::outlet::Outlet;
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub running: Running,
     pub party: Arc<Party>,
     pub streams: Arc<Streams>,
+    /// Set when the server is of another era.
+    pub bridge: OnceLock<Bridge>,
     used: Mutex<Instant>,
 }
 
@@ -39,7 +42,7 @@ impl Session {
         let running = Running::start(door, settings, outlet, source, on_over)?;
         streams.belong_to(&running.link);
         let used = Mutex::new(edge::now());
-        Ok(Arc::new(Self { id, running, party, streams, used }))
+        Ok(Arc::new(Self { id, running, party, streams, bridge: OnceLock::new(), used }))
     }
 
     pub(crate) fn touch(&self, now: Instant) {

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use faultwire_contract::Line;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::OnceCell;
 
 use crate::door::Door;
+use crate::era::{self, Era};
 use crate::outlet::Outlet;
 use crate::running::Running;
 use crate::settings::Settings;
@@ -20,6 +22,7 @@ use crate::supervisor::Source;
 pub(crate) struct Shared {
     pub running: Running,
     ids: AtomicU64,
+    era: OnceCell<Option<Era>>,
     over: Arc<AtomicBool>,
 }
 
@@ -34,6 +37,10 @@ struct Nobody;
 
 impl Outlet for Nobody {
     fn send(&self, _lines: &[u8]) {}
+
+    fn is_somebody(&self) -> bool {
+        false
+    }
 }
 
 impl Shared {
@@ -46,11 +53,18 @@ impl Shared {
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
         let running = Running::start(door, settings, Arc::new(Nobody), source, on_over)?;
-        Ok(Self { running, ids: AtomicU64::new(1), over })
+        Ok(Self { running, ids: AtomicU64::new(1), era: OnceCell::new(), over })
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// What the server speaks. It is asked once.
+    pub(crate) async fn era(&self) -> Option<&Era> {
+        let link = &self.running.link;
+        let patience = link.settings().deadlines.start;
+        self.era.get_or_init(|| era::of(link, patience)).await.as_ref()
     }
 
     /// Puts a request under an id of ours, and its progress too.

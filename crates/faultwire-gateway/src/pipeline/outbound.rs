@@ -13,10 +13,12 @@ use crate::batch;
 use crate::call::{Call, Method};
 use crate::calls::Unmatched;
 use crate::edge;
+use crate::era;
 use crate::failing::{Failing, Said};
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::nesting::deeper_than;
 use crate::outlet::Outlet;
+use crate::party::Bridged;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
@@ -87,6 +89,13 @@ impl Link {
         let Some(call) = state.calls.answered(id) else {
             let asked = state.listing.as_ref().is_some_and(|listing| listing.id == id);
             let own = state.is_own(id);
+            if let Some(waiting) = state.questions.remove(id) {
+                state.answered = true;
+                drop(state);
+                // Who asked may have given up.
+                let _ = waiting.send(bytes.to_vec());
+                return Verdict::Drop;
+            }
             let opening =
                 matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
             drop(state);
@@ -108,6 +117,17 @@ impl Link {
             return Verdict::Drop;
         }
         match line.failure(self.contract(), call.method.answers()) {
+            None if call.bridged == Bridged::LegacyClient && era::wants_more(result_of(bytes)) => {
+                let failing = Failing::observed(self.contract(), Condition::UnsupportedVersion)
+                    .saying("The tool asks for more input, which this client's version cannot give")
+                    .outcome(Outcome::MaybeExecuted);
+                self.fail(call, failing);
+                Verdict::Drop
+            }
+            None if call.bridged == Bridged::ModernClient => {
+                let modern = era::as_modern(bytes, result_of(bytes), call.method.name());
+                self.succeeded(call, &modern)
+            }
             None => self.succeeded(call, bytes),
             Some(failure) => self.failed(call, failure, line, bytes),
         }
@@ -178,6 +198,9 @@ impl Link {
         };
         if self.too_deep(bytes) {
             return refuse("The request is nested too deeply");
+        }
+        if !self.client.is_somebody() {
+            return refuse("There is no one client to ask");
         }
         let mut state = self.state();
         if state.asked.len() >= self.settings().limits.in_flight {

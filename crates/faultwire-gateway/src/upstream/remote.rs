@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::failing::Failing;
+use crate::guard::version;
 use crate::link::{Link, Verdict};
 use crate::wire;
 use events::Events;
@@ -362,7 +363,8 @@ impl Label {
             ("mcp-name", self.name.as_ref()),
         ];
         for (name, value) in members {
-            if let Some(value) = value.and_then(|v| HeaderValue::from_str(v).ok()) {
+            let value = value.map(|value| version::encoded(value));
+            if let Some(value) = value.and_then(|v| HeaderValue::from_str(&v).ok()) {
                 headers.insert(name, value);
             }
         }

@@ -12,13 +12,18 @@ use crate::wrap::parts::{Server, parts, servers};
 
 /// Runs a plan with an official client.
 fn run(client: &str, command: &[&str], calls: &[(&str, Value)]) -> Value {
+    run_plan(client, json!({ "command": command, "calls": calls }))
+}
+
+/// The same with everything that a plan can say.
+pub fn run_plan(client: &str, mut plan: Value) -> Value {
     let parts = parts();
+    plan["parts"] = json!(parts);
     let script = format!("{}/tests/clients/{client}", env!("CARGO_MANIFEST_DIR"));
     let program = match client.rsplit_once('.') {
         Some((set, "py")) => parts.join(set).join("bin/python"),
         _ => "node".into(),
     };
-    let plan = json!({ "parts": parts, "command": command, "calls": calls });
     let output = Command::new("timeout")
         .arg("90")
         .arg(program)
@@ -28,7 +33,7 @@ fn run(client: &str, command: &[&str], calls: &[(&str, Value)]) -> Value {
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|e| panic!("{client} with {command:?}: {e}\n{told}"))
+        .unwrap_or_else(|e| panic!("{client} with {plan}: {e}\n{told}"))
 }
 
 fn wrapped<'a>(server: &'a [&'a str], contract: &'a str, log: &'a str) -> Vec<&'a str> {
@@ -36,7 +41,7 @@ fn wrapped<'a>(server: &'a [&'a str], contract: &'a str, log: &'a str) -> Vec<&'
     wrap.into_iter().chain(server.iter().copied()).collect()
 }
 
-fn expect_envelope(contract: &str, result: &Value, place: &str) {
+pub fn expect_envelope(contract: &str, result: &Value, place: &str) {
     assert_eq!(result["isError"], true, "{place}: {result}");
     let text = result["content"][0]["text"].as_str().expect(place);
     let contract = builtin(contract).unwrap();

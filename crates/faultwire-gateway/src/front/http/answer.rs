@@ -15,7 +15,7 @@ use crate::front::http::Body;
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
 use crate::outlet::Outlet;
-use crate::party::{Asker, Party};
+use crate::party::{Asker, Bridged, Party};
 use crate::wire;
 
 /// How long a reply is waited for before the answer begins without it, for clients that take a
@@ -63,7 +63,8 @@ pub(crate) async fn refuse_with(
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, 0));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker = Asker { party, outlet: Some(&outlet), known_as: None, surface };
+    let asker =
+        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged: Bridged::No };
     party.door.refuse(asker, None, number, failing);
     let manner = Manner { status, ..Manner::new(party, surface) };
     of(exchange, manner, Box::new(|_| {})).await
@@ -86,17 +87,20 @@ pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -
         Some(_) if !exchange.is_over() && exchange.streams => {
             stream(&exchange, first, guard.take())
         }
-        Some(Piece::Reply(line)) => {
-            let mut answer = Response::new(Body::whole(line));
-            answer.headers_mut().insert(CONTENT_TYPE, JSON);
-            answer
-        }
+        Some(Piece::Reply(line)) => json(line),
         Some(Piece::Failed(line, trouble)) => failed(line, trouble, &manner),
         None => accepted(),
     }
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A message as it is.
+pub(crate) fn json(line: impl Into<Bytes>) -> Response<Body> {
+    let mut answer = Response::new(Body::whole(line));
+    answer.headers_mut().insert(CONTENT_TYPE, JSON);
+    answer
+}
 
 /// Nothing is to be answered.
 pub(crate) fn accepted() -> Response<Body> {

@@ -11,17 +11,19 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::edge;
+use crate::era::{self, Bridge, Era};
 use crate::exchange::Exchange;
 use crate::failing::Failing;
 use crate::front::http::Body;
 use crate::front::http::answer::{self, Manner, accepted, bare, refuse_with};
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
+use crate::guard::version::{self, Objection};
 use crate::link::{Link, Verdict};
 use crate::mount::session::Session;
 use crate::mount::{Mount, NoSession};
 use crate::outlet::Outlet;
-use crate::party::{Asker, KnownAs, Party};
+use crate::party::{Asker, Bridged, KnownAs, Party};
 use crate::pipeline::Place;
 use crate::wire;
 
@@ -87,14 +89,45 @@ async fn post(
     let seen = peek(&line);
     if let Some(id) = session_id(&head.headers) {
         return match mount.session(id) {
-            Some(session) => in_session(&session, takes, &line, &seen).await,
+            Some(session) => {
+                if let Err(objection) = version::in_session(session.party.contract(), &head.headers)
+                {
+                    return object(&session.party, takes, &seen, objection).await;
+                }
+                in_session(&session, takes, &line, &seen).await
+            }
             None => no_session(mount, takes.surface).await,
         };
     }
     if seen.method.as_deref() == Some(wire::INITIALIZE) {
         return begin(mount, takes, &line, &seen).await;
     }
+    let party = &mount.anybody;
+    if !line.trim_ascii_start().starts_with(b"[")
+        && !matches!(seen.sort(), Sort::Malformed(_))
+        && let Err(objection) = version::statelessly(party.contract(), &head.headers, &seen)
+    {
+        return object(party, takes, &seen, objection).await;
+    }
     statelessly(mount, takes, &line, &seen).await
+}
+
+/// The answer to a request whose version is not right.
+async fn object(
+    party: &Arc<Party>,
+    takes: Takes,
+    seen: &Line<'_>,
+    objection: Objection,
+) -> Response<Body> {
+    let exchange = Arc::new(Exchange::owing(1, false, 0));
+    let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
+    let surface = takes.surface;
+    let asker =
+        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged: Bridged::No };
+    party.door.refuse(asker, seen.id, objection.number, objection.failing);
+    let manner =
+        Manner { status: Some(StatusCode::BAD_REQUEST), ..Manner::new(party, takes.surface) };
+    answer::of(exchange, manner, Box::new(|_| {})).await
 }
 
 /// A message of a session.
@@ -104,8 +137,21 @@ async fn in_session(
     line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
-    let link = &session.running.link;
-    exchange(link, &session.party, takes, None, line, seen, Box::new(|_| {})).await
+    let (link, party) = (&session.running.link, &session.party);
+    let Some(bridge) = session.bridge.get() else {
+        let way = Way { link, party, known_as: None, bridged: Bridged::No };
+        return exchange(way, takes, line, seen, Box::new(|_| {})).await;
+    };
+    if seen.method.as_deref() == Some(wire::INITIALIZED) {
+        return accepted();
+    }
+    if let Some(result) = bridge.answers(seen) {
+        return reply(seen, &result);
+    }
+    let translated = if seen.id.is_some() { bridge.modern(seen) } else { None };
+    let line = translated.as_deref().unwrap_or(line);
+    let way = Way { link, party, known_as: None, bridged: Bridged::LegacyClient };
+    exchange(way, takes, line, &peek(line), Box::new(|_| {})).await
 }
 
 /// The first message of a session.
@@ -115,8 +161,16 @@ async fn begin(mount: &Arc<Mount>, takes: Takes, line: &[u8], seen: &Line<'_>) -
         Ok(session) => session,
         Err(why) => return crowded(mount, takes.surface, &why).await,
     };
-    let mut answer = in_session(&session, takes, line, seen).await;
-    if session.running.link.state().handshake.agreed {
+    let mut answer = if mount.is_only_modern() {
+        bare(StatusCode::BAD_GATEWAY)
+    } else {
+        in_session(&session, takes, line, seen).await
+    };
+    let mut agreed = session.running.link.state().handshake.agreed;
+    if !agreed && let Some(greeting) = bridged(mount, &session, seen).await {
+        (answer, agreed) = (reply(seen, &greeting), true);
+    }
+    if agreed {
         if let Ok(id) = HeaderValue::from_str(&session.id) {
             answer.headers_mut().insert(SESSION, id);
         }
@@ -124,6 +178,22 @@ async fn begin(mount: &Arc<Mount>, takes: Takes, line: &[u8], seen: &Line<'_>) -
         mount.end(&session.id);
     }
     answer
+}
+
+/// The greeting of a server that does not know the handshake, if it is of the modern era.
+async fn bridged(mount: &Mount, session: &Session, seen: &Line<'_>) -> Option<serde_json::Value> {
+    let link = &session.running.link;
+    let discovered = era::discover(link, link.settings().deadlines.start).await?;
+    mount.turns_out_modern();
+    let bridge = session.bridge.get_or_init(|| Bridge::new(seen, &discovered));
+    Some(bridge.greeting().clone())
+}
+
+/// A reply of our own.
+fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
+    let mut line = wire::result(seen.id.unwrap_or("null"), result.to_string().as_bytes());
+    line.pop();
+    answer::json(line)
 }
 
 /// A message that stands for itself, as all do in the modern era.
@@ -139,9 +209,20 @@ async fn statelessly(
         Err(why) => return crowded(mount, takes.surface, &NoSession::Start(why)).await,
     };
     let link = Arc::clone(&shared.running.link);
-    if !matches!(seen.sort(), Sort::Request) {
-        return exchange(&link, party, takes, None, line, seen, Box::new(|_| {})).await;
+    let is_request = matches!(seen.sort(), Sort::Request);
+    if !is_request {
+        let way = Way { link: &link, party, known_as: None, bridged: Bridged::No };
+        return exchange(way, takes, line, seen, Box::new(|_| {})).await;
     }
+    let bridged = match shared.era().await {
+        Some(Era::Legacy { initialized }) => {
+            if seen.method.as_deref() == Some(wire::DISCOVER) {
+                return reply(seen, &era::introduction(initialized));
+            }
+            Bridged::ModernClient
+        }
+        Some(Era::Modern) | None => Bridged::No,
+    };
     let translated = shared.translate(seen);
     let known = KnownAs {
         id: seen.id.unwrap_or_default(),
@@ -155,48 +236,59 @@ async fn statelessly(
         }
     });
     let line = &translated.line;
-    exchange(&link, party, takes, Some(known), line, &seen, on_end).await
+    let way = Way { link: &link, party, known_as: Some(known), bridged };
+    exchange(way, takes, line, &seen, on_end).await
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    link: &'a Arc<Link>,
+    party: &'a Arc<Party>,
+    known_as: Option<KnownAs<'a>>,
+    bridged: Bridged,
 }
 
 /// Hands a message to the pipeline, and waits for what comes of it.
 async fn exchange(
-    link: &Arc<Link>,
-    party: &Arc<Party>,
+    way: Way<'_>,
     takes: Takes,
-    known_as: Option<KnownAs<'_>>,
     line: &[u8],
     seen: &Line<'_>,
     on_end: OnEnd,
 ) -> Response<Body> {
+    let Way { link, party, known_as, bridged } = way;
     let replies = expected(line, seen);
     let limits = &party.settings.limits;
     let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, limits.line_bytes));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker = Asker { party, outlet: Some(&outlet), known_as, surface: takes.surface };
-    let passed = hand_over(link, asker, line);
-    if replies == 0 && (passed || !is_refused(seen)) {
-        return accepted();
-    }
+    let asker = Asker { party, outlet: Some(&outlet), known_as, surface: takes.surface, bridged };
+    hand_over(link, asker, line);
     let modern = known_as.is_some();
     let manner = Manner { modern, ..Manner::new(party, takes.surface) };
     drop(outlet);
+    // Whoever is to answer holds on to the exchange.
+    if Arc::strong_count(&exchange) == 1 && exchange.is_empty() {
+        if replies == 0 && matches!(seen.sort(), Sort::Notification | Sort::Reply) {
+            return accepted();
+        }
+        let failing =
+            Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
+                .saying("There is no message in it");
+        let status = Some(StatusCode::BAD_REQUEST);
+        return refuse_with(party, takes.surface, status, failing, wire::INVALID_REQUEST).await;
+    }
     answer::of(exchange, manner, on_end).await
 }
 
-/// Gives a line to the server. Whether it passed.
-fn hand_over(link: &Link, asker: Asker<'_>, line: &[u8]) -> bool {
+/// Gives a line to the server, if it may pass.
+fn hand_over(link: &Link, asker: Asker<'_>, line: &[u8]) {
     let mut pipe = link.inlet.lock();
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
     match link.hear_client(asker, line, place) {
-        Verdict::Pass => {
-            link.inlet.send(&mut pipe, line);
-            true
-        }
-        Verdict::Instead(other) => {
-            link.inlet.send(&mut pipe, &other);
-            true
-        }
-        Verdict::Drop | Verdict::Unfinished => false,
+        Verdict::Pass => link.inlet.send(&mut pipe, line),
+        Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
+        Verdict::Drop | Verdict::Unfinished => {}
     }
 }
 
@@ -212,15 +304,6 @@ fn expected(line: &[u8], seen: &Line<'_>) -> usize {
                 .count()
         }
         Sort::Reply | Sort::Notification | Sort::Malformed(_) => 0,
-    }
-}
-
-/// Whether the pipeline answers a message that is no request.
-fn is_refused(seen: &Line<'_>) -> bool {
-    match seen.sort() {
-        Sort::Malformed(_) => true,
-        Sort::Reply => seen.id.is_none(),
-        Sort::Request | Sort::Notification => false,
     }
 }
 

@@ -1,0 +1,96 @@
+//! Clients of one era and servers of the other.
+
+use serde_json::{Value, json};
+
+use crate::serve::gateway::Gateway;
+use crate::support::Dir;
+use crate::wrap::parts::{parts, servers};
+use crate::wrap::real::run_plan;
+
+/// A server that speaks the modern version and nothing else.
+fn only_modern() -> Vec<String> {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    p, meta = m.get("params", {}), m.get("params", {}).get("_meta", {})
+    if meta.get("io.modelcontextprotocol/protocolVersion") != "2026-07-28":
+        out = {"error": {"code": -32022, "message": "old", "data": {"supported": ["2026-07-28"]}}}
+    elif m["method"] == "server/discover":
+        out = {"result": {"resultType": "complete", "supportedVersions": ["2026-07-28"],
+               "capabilities": {"tools": {}}, "instructions": "Ask nicely.",
+               "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "9"}}}}
+    elif m["method"] == "tools/list":
+        out = {"result": {"resultType": "complete", "tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ["who", "more"]]}}
+    elif p["name"] == "more":
+        out = {"result": {"resultType": "input_required", "requestState": "s", "inputRequests": {}}}
+    else:
+        out = {"result": {"resultType": "complete", "content": [{"type": "text", "text": json.dumps(meta)}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **out}), flush=True)
+"#;
+    vec!["python3".into(), "-c".into(), code.into()]
+}
+
+fn words(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn a_legacy_client_uses_a_modern_server() {
+    let server = only_modern();
+    let gateway = Gateway::before(&["--contract", "owlclaw"], &words(&server));
+    for round in 0..2 {
+        let session = gateway.begin();
+        let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
+        assert_eq!(gateway.post(Some(&session), &ping).json()["result"], json!({}));
+        let reply = gateway.call(&session, 1, "who", &json!({}));
+        let meta: Value =
+            serde_json::from_str(reply["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "tester", "{round}");
+        // What a legacy client cannot answer it is not asked.
+        let reply = gateway.call(&session, 2, "more", &json!({}));
+        let envelope = &reply["result"]["structuredContent"]["error"];
+        assert_eq!(envelope["code"], "protocol.unsupported_version", "{reply}");
+    }
+    for client in ["python1.py", "typescript1.mjs"] {
+        let got = run_plan(client, json!({ "url": gateway.url(), "calls": [["who", {}]] }));
+        assert_eq!(got["tools"].as_array().unwrap().len(), 2, "{client}: {got}");
+        assert!(got["results"][0]["content"][0]["text"].is_string(), "{client}: {got}");
+    }
+}
+
+#[test]
+fn a_modern_client_uses_a_legacy_server() {
+    let _ = parts();
+    let dir = Dir::new();
+    let servers = servers(&dir);
+    let server = servers.iter().find(|server| server.name == "everything").unwrap();
+    let gateway = Gateway::before(&[], &server.command());
+    let answer = gateway.modern(&json!("d"), "server/discover", &json!({})).send();
+    let found = answer.json();
+    assert_eq!(found["id"], "d");
+    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
+    assert!(found["result"]["capabilities"]["tools"].is_object(), "{found}");
+    let params = json!({ "name": "echo", "arguments": { "message": "across" } });
+    let reply = gateway.modern(&json!(3), "tools/call", &params).send().reply();
+    assert_eq!(reply["id"], 3);
+    assert_eq!(reply["result"]["content"][0]["text"], "Echo: across");
+    for client in ["python2.py", "typescript2.mjs"] {
+        let calls = json!([["echo", { "message": "across" }]]);
+        let got = run_plan(client, json!({ "url": gateway.url(), "calls": calls }));
+        assert_eq!(got["era"], "2026-07-28", "{client}");
+        assert_eq!(got["results"][0]["content"][0]["text"], "Echo: across", "{client}: {got}");
+    }
+}
+
+#[test]
+fn nothing_is_recorded_of_finding_out_what_a_server_speaks() {
+    let dir = Dir::new();
+    let servers = servers(&dir);
+    let server = servers.iter().find(|server| server.name == "everything").unwrap();
+    let gateway = Gateway::before(&[], &server.command());
+    assert_eq!(gateway.modern(&json!(1), "server/discover", &json!({})).send().status, 200);
+    let faults: Vec<_> = gateway.records().into_iter().filter(|r| r["fault"].is_object()).collect();
+    assert!(faults.is_empty(), "{faults:?}");
+}

@@ -1,0 +1,236 @@
+//! What the protocol wants around a message: sessions, streams, versions, batches.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::serve::gateway::Gateway;
+
+#[test]
+fn a_session_begins_is_used_and_ends() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    let reply = gateway.call(&session, 1, "echo", &json!({ "text": "hi" }));
+    assert_eq!(reply["id"], 1);
+    assert_eq!(reply["result"]["content"][0]["text"], "hi");
+    let end = gateway.request("DELETE", "/mcp").header("mcp-session-id", &session).send();
+    assert_eq!(end.status, 204);
+    // Clients begin a new session when they hear this.
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    let answer = gateway.post(Some(&session), &call);
+    assert_eq!(answer.status, 404);
+    assert_eq!(answer.json()["error"]["data"]["error"]["category"], "dependency", "{answer:?}");
+    let end = gateway.request("DELETE", "/mcp").header("mcp-session-id", &session).send();
+    assert_eq!(end.status, 404);
+}
+
+#[test]
+fn every_session_has_a_server_of_its_own() {
+    let gateway = Gateway::demo(&[]);
+    let sessions = [gateway.begin(), gateway.begin()];
+    assert_ne!(sessions[0], sessions[1]);
+    // The same id in both at once.
+    let slow = |session: String| {
+        let address = &gateway;
+        move || address.call(&session, 7, "slow", &json!({ "ms": 300, "text": session }))
+    };
+    std::thread::scope(|scope| {
+        let both: Vec<_> = sessions.clone().map(|s| scope.spawn(slow(s))).into_iter().collect();
+        for call in both {
+            assert_eq!(call.join().unwrap()["id"], 7);
+        }
+    });
+}
+
+#[test]
+fn k13_what_is_no_message_is_refused_and_recorded() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    let session = gateway.begin();
+    let rows: [(&str, u16, i64); 7] = [
+        ("", 400, -32600),
+        (" \r\n ", 400, -32600),
+        ("{", 400, -32700),
+        ("nonsense", 400, -32700),
+        ("[]", 400, -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", 400, -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1}", 400, -32600),
+    ];
+    for (body, status, number) in rows {
+        let request = gateway
+            .request("POST", "/mcp")
+            .header("content-type", "application/json")
+            .header("mcp-session-id", &session);
+        let answer = request.body(body).send();
+        assert_eq!(answer.status, status, "{body:?}: {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], number, "{body:?}: {answer:?}");
+        assert!(answer.json()["error"]["data"]["error"]["incident_id"].is_string(), "{answer:?}");
+    }
+    let faults = gateway.records().iter().filter(|r| r["fault"].is_object()).count();
+    assert_eq!(faults, rows.len());
+}
+
+#[test]
+fn pretty_printed_requests_are_understood() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                       "params": { "name": "echo", "arguments": { "text": "a\nb" } } });
+    let request = gateway
+        .request("POST", "/mcp")
+        .header("content-type", "application/json")
+        .header("mcp-session-id", &session);
+    let answer = request.body(format!("{call:#}\r\n")).send();
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "a\nb");
+}
+
+#[test]
+fn progress_comes_on_the_stream_of_its_call() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "steps", "arguments": { "count": 3, "ms": 20 }, "_meta": { "progressToken": "p" } } });
+    let answer = gateway.post(Some(&session), &call);
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    let messages = answer.messages();
+    let told: Vec<_> =
+        messages.iter().filter_map(|m| m["params"]["progressToken"].as_str()).collect();
+    assert!(told.len() >= 3 && told.iter().all(|token| *token == "p"), "{messages:?}");
+    assert_eq!(messages.last().unwrap()["id"], 1);
+
+    // Of the modern era, with a token that others may use as well.
+    let params = json!({ "name": "steps", "arguments": { "count": 2, "ms": 20 },
+                         "_meta": { "progressToken": 1 } });
+    let messages = gateway.modern(&json!("x"), "tools/call", &params).send().messages();
+    assert_eq!(messages[0]["params"]["progressToken"], 1, "{messages:?}");
+    assert_eq!(messages.last().unwrap()["id"], "x");
+}
+
+#[test]
+fn messages_without_a_call_wait_for_the_clients_own_stream() {
+    let code = r#"
+import sys, json
+say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("method") == "notifications/initialized": say(method="notifications/tools/list_changed")
+    elif "id" in m: say(id=m["id"], result={"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}})
+"#;
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let session = gateway.begin();
+    let request = gateway.request("GET", "/mcp").header("accept", "text/event-stream");
+    let mut stream = request.header("mcp-session-id", &session).open();
+    assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    let told = stream.event().unwrap();
+    assert_eq!(told["method"], "notifications/tools/list_changed");
+    // A second stream takes the place of the first, which ends.
+    let request = gateway.request("GET", "/mcp").header("accept", "text/event-stream");
+    let mut second = request.header("mcp-session-id", &session).open();
+    assert!(stream.event().is_none());
+    assert!(second.is_silent(Duration::from_millis(100)));
+    gateway.request("DELETE", "/mcp").header("mcp-session-id", &session).send();
+    assert!(second.event().is_none());
+}
+
+#[test]
+fn versions_must_be_known_and_the_same_everywhere() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    let modern = || gateway.modern(&json!(1), "tools/list", &json!({}));
+    assert_eq!(modern().send().status, 200);
+    let body = |version: &str| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo",
+            "arguments": { "text": "x" },
+            "_meta": { "io.modelcontextprotocol/protocolVersion": version } } })
+    };
+    let legacy = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let call = body("2026-07-28");
+    let right: &[(&str, &str)] = &[
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "echo"),
+    ];
+    let rows: Vec<(&str, serde_json::Value, Vec<(&str, &str)>, u16, i64)> = vec![
+        ("right", call.clone(), right.to_vec(), 200, 0),
+        (
+            "wrapped name",
+            call.clone(),
+            vec![right[0], right[1], ("mcp-name", "=?base64?ZWNobw==?=")],
+            200,
+            0,
+        ),
+        ("no name", call.clone(), right[..2].to_vec(), 400, -32020),
+        ("other name", call.clone(), vec![right[0], right[1], ("mcp-name", "other")], 400, -32020),
+        ("no method", call.clone(), vec![right[0], right[2]], 400, -32020),
+        (
+            "other method",
+            call.clone(),
+            vec![right[0], ("mcp-method", "tools/list"), right[2]],
+            400,
+            -32020,
+        ),
+        ("no version header", call.clone(), right[1..].to_vec(), 400, -32020),
+        (
+            "legacy header",
+            call.clone(),
+            vec![("mcp-protocol-version", "2025-11-25"), right[1], right[2]],
+            400,
+            -32020,
+        ),
+        ("unknown header", call, vec![("mcp-protocol-version", "1900-01-01")], 400, -32022),
+        ("unknown body", body("2099-01-01"), right.to_vec(), 400, -32022),
+        ("no meta", legacy.clone(), vec![right[0], ("mcp-method", "tools/list")], 400, -32602),
+        ("no session", legacy, vec![], 400, -32600),
+    ];
+    for (what, message, headers, status, number) in rows {
+        let mut request =
+            gateway.request("POST", "/mcp").header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let answer = request.clone().body(message.to_string()).send();
+        assert_eq!(answer.status, status, "{what}: {answer:?}");
+        if number == 0 {
+            continue;
+        }
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["code"], number, "{what}: {answer:?}");
+        // The same failure as problem details.
+        let request = request.header("accept", "application/problem+json");
+        let problem = request.body(message.to_string()).send();
+        assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{what}");
+        let data = &error["data"]["error"];
+        for field in ["code", "category", "retryable"] {
+            assert_eq!(problem.json()[field], data[field], "{what}: {field}");
+        }
+        assert_eq!(problem.json()["status"], problem.status, "{what}");
+        if number == -32022 {
+            assert_eq!(data["details"]["supported_versions"][0], "2026-07-28", "{what}");
+            let upgrade = what == "unknown header";
+            assert_eq!(problem.status, if upgrade { 426 } else { 400 }, "{what}");
+        }
+    }
+}
+
+#[test]
+fn o3_host_and_origin_are_checked_on_every_path() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    for path in ["/", "/mcp", "/healthz", "/metrics", "/nosuch"] {
+        for (name, value) in [
+            ("host", "evil.example"),
+            ("host", "localhost.evil"),
+            ("origin", "null"),
+            ("origin", "http://evil.example"),
+        ] {
+            let answer = gateway.request("GET", path).header(name, value).send();
+            assert_eq!(answer.status, 403, "{path} with {name} {value}");
+            assert_eq!(answer.json()["code"], "auth.forbidden");
+        }
+    }
+    let port = gateway.address.rsplit(':').next().unwrap().to_owned();
+    for (name, value) in [
+        ("host", format!("localhost:{port}")),
+        ("host", "[::1]".to_owned()),
+        ("origin", "http://localhost:6274".to_owned()),
+    ] {
+        assert_eq!(gateway.request("GET", "/healthz").header(name, &value).send().status, 200);
+    }
+}

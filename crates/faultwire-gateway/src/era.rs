@@ -1,0 +1,228 @@
+//! Two eras on the two sides of a gateway: what one side says, as the other understands it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use faultwire_contract::Line;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::guard::version::{LEGACY, MODERN};
+use crate::link::Link;
+use crate::wire;
+
+/// What a server speaks, and what it said of itself.
+pub(crate) enum Era {
+    /// Each request stands for itself.
+    Modern,
+    /// A handshake comes first, and has been made.
+    Legacy { initialized: Value },
+}
+
+/// Finds out what a server speaks: it is asked in the modern way, and if it does not like that,
+/// greeted in the legacy one. None when it answers neither.
+pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
+    if discover(link, patience).await.is_some() {
+        return Some(Era::Modern);
+    }
+    let hello = json!({
+        "protocolVersion": LEGACY[0],
+        "capabilities": {},
+        "clientInfo": ourselves(),
+    });
+    let initialized = answer(link, wire::INITIALIZE, &hello, patience).await?;
+    let thanks = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", wire::INITIALIZED);
+    let mut state = link.state();
+    state.handshake.agreed = true;
+    state.handshake.confirm(thanks.as_bytes());
+    drop(state);
+    link.tell_server(thanks.as_bytes());
+    Some(Era::Legacy { initialized })
+}
+
+/// Asks in the modern way.
+pub(crate) async fn discover(link: &Link, patience: Duration) -> Option<Value> {
+    let params = json!({ "_meta": meta(&json!({}), &ourselves()) });
+    let discovered = answer(link, wire::DISCOVER, &params, patience).await?;
+    discovered.get("supportedVersions")?.as_array()?;
+    Some(discovered)
+}
+
+/// The result of a question of our own.
+async fn answer(link: &Link, method: &str, params: &Value, patience: Duration) -> Option<Value> {
+    let answered = link.ask(method, params);
+    let line = tokio::time::timeout(patience, answered).await.ok()?.ok()?;
+    let mut reply: Value = serde_json::from_slice(&line).ok()?;
+    Some(reply.get_mut("result")?.take()).filter(Value::is_object)
+}
+
+fn ourselves() -> Value {
+    json!({ "name": "faultwire", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// What every request of the modern era carries.
+fn meta(capabilities: &Value, client: &Value) -> Value {
+    json!({
+        wire::PROTOCOL_VERSION: MODERN[0],
+        wire::CLIENT_CAPABILITIES: capabilities,
+        wire::CLIENT_INFO: client,
+    })
+}
+
+/// The modern introduction of a server that was greeted in the legacy way.
+pub(crate) fn introduction(initialized: &Value) -> Value {
+    let mut result = json!({
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "supportedVersions": MODERN,
+        "capabilities": initialized.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        "_meta": { "io.modelcontextprotocol/serverInfo": initialized.get("serverInfo") },
+    });
+    if let Some(instructions) = initialized.get("instructions") {
+        result["instructions"] = instructions.clone();
+    }
+    result
+}
+
+/// The legacy side of a session with a server of the modern era.
+pub(crate) struct Bridge {
+    /// What every request is given on the way.
+    meta: Mutex<Map<String, Value>>,
+    greeting: Value,
+}
+
+impl Bridge {
+    /// For a client that began with this line.
+    pub(crate) fn new(initialize: &Line<'_>, discovered: &Value) -> Self {
+        let params: Value = initialize
+            .params
+            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .unwrap_or_default();
+        let none = json!({});
+        let member = |name: &str| params.get(name).unwrap_or(&none);
+        let Value::Object(meta) = meta(member("capabilities"), member("clientInfo")) else {
+            unreachable!("an object was written above")
+        };
+        let asked = member("protocolVersion").as_str().unwrap_or_default();
+        let version = LEGACY.iter().find(|known| **known == asked).unwrap_or(&LEGACY[0]);
+        Self { meta: Mutex::new(meta), greeting: greeting(discovered, version) }
+    }
+
+    /// What a legacy client hears first.
+    pub(crate) fn greeting(&self) -> &Value {
+        &self.greeting
+    }
+
+    /// The answer to a request that a server of the modern era would not understand.
+    pub(crate) fn answers(&self, seen: &Line<'_>) -> Option<Value> {
+        match seen.method.as_deref()? {
+            wire::PING => Some(json!({})),
+            "logging/setLevel" => {
+                let level = seen.params.and_then(|params| wire::member::<Value>(params, "level"));
+                let key = "io.modelcontextprotocol/logLevel".to_owned();
+                self.meta().insert(key, level.unwrap_or_default());
+                Some(json!({}))
+            }
+            _ => None,
+        }
+    }
+
+    /// A request of the client as one of the modern era.
+    pub(crate) fn modern(&self, seen: &Line<'_>) -> Option<Vec<u8>> {
+        let mut message: Map<String, Value> = serde_json::from_str(seen.text).ok()?;
+        let params = message.entry("params").or_insert_with(|| json!({})).as_object_mut()?;
+        let own = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
+        for (key, value) in &*self.meta() {
+            own.insert(key.clone(), value.clone());
+        }
+        let mut line = Value::Object(message).to_string().into_bytes();
+        line.push(b'\n');
+        Some(line)
+    }
+
+    fn meta(&self) -> std::sync::MutexGuard<'_, Map<String, Value>> {
+        self.meta.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn greeting(discovered: &Value, version: &str) -> Value {
+    let info = discovered
+        .pointer("/_meta/io.modelcontextprotocol~1serverInfo")
+        .or_else(|| discovered.get("serverInfo"));
+    let mut result = json!({
+        "protocolVersion": version,
+        "capabilities": discovered.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        "serverInfo": info.cloned().unwrap_or_else(ourselves),
+    });
+    if let Some(instructions) = discovered.get("instructions") {
+        result["instructions"] = instructions.clone();
+    }
+    result
+}
+
+/// Methods whose results say for how long they hold.
+const CACHED: [&str; 5] =
+    ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+
+/// A legacy reply with what the modern era wants in a result. The rest keeps its bytes.
+pub(crate) fn as_modern(line: &[u8], result: Option<&RawValue>, method: &str) -> Vec<u8> {
+    let mut other = line.to_vec();
+    let Some(result) = result.map(RawValue::get).filter(|raw| raw.starts_with('{')) else {
+        return other;
+    };
+    let start = (result.as_ptr() as usize).saturating_sub(line.as_ptr() as usize) + 1;
+    let mut members = r#""resultType":"complete""#.to_owned();
+    if CACHED.contains(&method) {
+        members.push_str(r#","ttlMs":0,"cacheScope":"private""#);
+    }
+    if result[1..].trim_start() != "}" {
+        members.push(',');
+    }
+    other.splice(start..start, members.into_bytes());
+    other
+}
+
+/// Whether a result asks for more from the client, which only clients of the modern era can give.
+pub(crate) fn wants_more(result: Option<&RawValue>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed<'a> {
+        #[serde(borrow, default)]
+        result_type: Option<std::borrow::Cow<'a, str>>,
+    }
+    let typed = result.and_then(|raw| serde_json::from_str::<Typed<'_>>(raw.get()).ok());
+    typed.and_then(|typed| typed.result_type).is_some_and(|kind| kind == "input_required")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legacy_results_become_modern_ones() {
+        let check = |line: &str, method: &str, expected: &str| {
+            let reply: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+            assert!(reply.contains_key("result"));
+            let at = line.find("\"result\":").unwrap() + 9;
+            let raw: &RawValue = serde_json::from_str(&line[at..line.len() - 1]).unwrap();
+            let modern = as_modern(line.as_bytes(), Some(raw), method);
+            assert_eq!(String::from_utf8(modern).unwrap(), expected);
+        };
+        check(
+            r#"{"id":1,"result":{"content":[]}}"#,
+            "tools/call",
+            r#"{"id":1,"result":{"resultType":"complete","content":[]}}"#,
+        );
+        check(
+            r#"{"id":1,"result":{ }}"#,
+            "logging/setLevel",
+            r#"{"id":1,"result":{"resultType":"complete" }}"#,
+        );
+        check(
+            r#"{"id":1,"result":{"tools":[]}}"#,
+            "tools/list",
+            r#"{"id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}}"#,
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Protocol versions: which are spoken here, and whether a request says the same everywhere.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use faultwire_contract::{Aspect, Condition, Contract, Line, Outcome};
+use hyper::header::HeaderMap;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::failing::Failing;
+use crate::wire;
+
+/// Versions that begin with a handshake.
+pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// Versions whose requests stand for themselves.
+pub(crate) const MODERN: [&str; 1] = ["2026-07-28"];
+
+const VERSION: &str = "mcp-protocol-version";
+
+/// The status for a client that could speak another version.
+const UPGRADE: u16 = 426;
+
+/// What is wrong with a request's versions, and the number that MCP has for it.
+pub(crate) struct Objection {
+    pub failing: Failing,
+    pub number: i64,
+}
+
+/// All versions, the newest first.
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+    MODERN.into_iter().chain(LEGACY)
+}
+
+/// A message of a session: the version was agreed on, and may be named again.
+pub(crate) fn in_session(contract: &Contract, headers: &HeaderMap) -> Result<(), Objection> {
+    match named(headers) {
+        Some(version) if !LEGACY.contains(&version) => Err(unsupported(contract, version, true)),
+        _ => Ok(()),
+    }
+}
+
+/// A message without a session: it must say that it is of the modern era, in head and body alike.
+pub(crate) fn statelessly(
+    contract: &Contract,
+    headers: &HeaderMap,
+    seen: &Line<'_>,
+) -> Result<(), Objection> {
+    let (head, said) = (named(headers), Said::of(seen));
+    if let Some(version) = head.filter(|version| !all().any(|known| known == *version)) {
+        return Err(unsupported(contract, version, true));
+    }
+    let modern = head.filter(|version| MODERN.contains(version));
+    let is_request = seen.id.is_some();
+    match (modern, said.version.as_deref()) {
+        (_, Some(body)) if !MODERN.contains(&body) => Err(unsupported(contract, body, false)),
+        (Some(head), Some(body)) if head != body => {
+            let why = format!("The header names version {head}, the body {body}");
+            Err(conflict(contract, why))
+        }
+        (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
+        (Some(_), None) if is_request => Err(Objection {
+            failing: Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
+                .saying(format!("The request has no _meta[\"{}\"]", wire::PROTOCOL_VERSION))
+                .outcome(Outcome::NotSent),
+            number: -32602,
+        }),
+        (Some(_), None) => Ok(()),
+        (None, Some(body)) => {
+            let why = format!("The body names version {body}, the header MCP-Protocol-Version not");
+            Err(conflict(contract, why))
+        }
+        (None, None) => Err(Objection {
+            failing: Failing::observed(contract, Condition::NotReady)
+                .saying("There is no session; begin with initialize")
+                .outcome(Outcome::NotSent),
+            number: wire::INVALID_REQUEST,
+        }),
+    }
+}
+
+/// What the head repeats of the body, so that others can go by it, must be true.
+fn mirrored(
+    contract: &Contract,
+    headers: &HeaderMap,
+    seen: &Line<'_>,
+    said: &Said,
+) -> Result<(), Objection> {
+    let method = seen.method.as_deref().unwrap_or_default();
+    let target = match method {
+        "tools/call" | "prompts/get" => said.name.as_deref(),
+        "resources/read" => said.uri.as_deref(),
+        _ => None,
+    };
+    for (header, body) in [("Mcp-Method", Some(method)), ("Mcp-Name", target)] {
+        let Some(body) = body else { continue };
+        let head = headers.get(header).and_then(|value| value.to_str().ok()).and_then(decoded);
+        match head {
+            Some(head) if head == body => {}
+            Some(head) => {
+                let why = format!("The header {header} says {head:?}, the body {body:?}");
+                return Err(conflict(contract, why));
+            }
+            None => return Err(conflict(contract, format!("The header {header} is missing"))),
+        }
+    }
+    Ok(())
+}
+
+/// A header's text, which may be wrapped up because headers cannot hold every text.
+fn decoded(value: &str) -> Option<String> {
+    let value = value.trim();
+    let wrapped = value.strip_suffix("?=").and_then(|v| {
+        let (mark, rest) = v.split_at_checked("=?base64?".len())?;
+        mark.eq_ignore_ascii_case("=?base64?").then_some(rest)
+    });
+    match wrapped {
+        None => Some(value.to_owned()),
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
+    }
+}
+
+/// The same the other way: a text as a header can hold it.
+pub(crate) fn encoded(text: &str) -> String {
+    let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.trim() == text;
+    if plain && !text.to_ascii_lowercase().starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(text))
+}
+
+pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
+    headers.get(VERSION).map(|version| version.to_str().unwrap_or("?"))
+}
+
+/// The version is none that is spoken here.
+pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Objection {
+    let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
+        .saying(format!("Version {:?} is not spoken here", shortened(version)))
+        .outcome(Outcome::NotSent);
+    let versions: Vec<_> = all().collect();
+    failing.report.details =
+        Some(json!({ "supported_versions": versions, "requested": shortened(version) }));
+    let row = contract.code(&failing.report.code);
+    failing.report.status =
+        row.filter(|row| in_header && row.status.contains(&UPGRADE)).map(|_| UPGRADE);
+    Objection { failing, number: Condition::UnsupportedVersion.rpc_code() }
+}
+
+fn conflict(contract: &Contract, why: String) -> Objection {
+    let failing = Failing::observed(contract, Condition::VersionConflict)
+        .saying(why)
+        .outcome(Outcome::NotSent);
+    Objection { failing, number: Condition::VersionConflict.rpc_code() }
+}
+
+fn shortened(version: &str) -> &str {
+    &version[..version.floor_char_boundary(40)]
+}
+
+/// What the body says that the head repeats.
+#[derive(Default)]
+struct Said {
+    version: Option<Box<str>>,
+    name: Option<Box<str>>,
+    uri: Option<Box<str>>,
+}
+
+impl Said {
+    fn of(seen: &Line<'_>) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            name: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            uri: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+            version: Option<&'a RawValue>,
+        }
+        let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params: Params<'_> =
+            params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+        let meta = params.meta.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let meta: Meta<'_> =
+            meta.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+        let text = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
+        Self { version: text(meta.version), name: text(params.name), uri: text(params.uri) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_travel_in_headers_and_back() {
+        for name in ["search", "größe", "", " padded ", "=?base64?eA==?=", "line\nend", "日本"]
+        {
+            assert_eq!(decoded(&encoded(name)).as_deref(), Some(name), "{name:?}");
+            assert!(hyper::header::HeaderValue::from_str(&encoded(name)).is_ok(), "{name:?}");
+        }
+        assert_eq!(decoded("=?BASE64?eA==?=").as_deref(), Some("x"));
+        assert_eq!(decoded("=?base64?***?="), None);
+    }
+}
