@@ -2,9 +2,12 @@
 //! error with its line.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use faultwire_gateway::{Allowance, Period, Rate};
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
 
@@ -38,6 +41,67 @@ pub struct Config {
     pub limits: Limits,
     pub restart: Restart,
     pub audit: Audit,
+    pub serve: Serve,
+    pub breaker: Breaker,
+    pub client: Vec<Client>,
+    pub mount: Vec<Mount>,
+}
+
+/// `[serve]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Serve {
+    pub host: Option<IpAddr>,
+    pub port: Option<u16>,
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub threads: Option<usize>,
+    pub body_bytes: Option<usize>,
+    pub header_bytes: Option<usize>,
+    pub connections: Option<usize>,
+    pub sessions: Option<usize>,
+    #[serde(deserialize_with = "maybe_span")]
+    pub idle: Option<Duration>,
+    pub open_to_all: bool,
+}
+
+/// `[breaker]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Breaker {
+    pub failures: Option<u32>,
+    #[serde(deserialize_with = "maybe_span")]
+    pub wait: Option<Duration>,
+    #[serde(deserialize_with = "maybe_span")]
+    pub cap: Option<Duration>,
+}
+
+/// `[[client]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Client {
+    pub name: String,
+    pub token_env: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub role: Option<String>,
+    pub tools: Option<Vec<String>>,
+    #[serde(deserialize_with = "maybe_rate")]
+    pub rate: Option<Rate>,
+    #[serde(deserialize_with = "maybe_allowance")]
+    pub budget: Option<Allowance>,
+}
+
+/// `[[mount]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mount {
+    pub name: String,
+    pub command: Vec<String>,
+    pub url: Option<String>,
+    pub headers_env: BTreeMap<String, String>,
+    pub ca_file: Option<PathBuf>,
+    pub contract: Option<String>,
+    pub profile: Option<String>,
 }
 
 /// `[tool.NAME]`.
@@ -46,6 +110,8 @@ pub struct Config {
 pub struct Tool {
     #[serde(deserialize_with = "maybe_span")]
     pub timeout: Option<Duration>,
+    #[serde(deserialize_with = "maybe_rate")]
+    pub rate: Option<Rate>,
 }
 
 /// `[session]`.
@@ -123,6 +189,41 @@ pub fn span(text: &str) -> Result<Duration, String> {
         .and_then(|span| Duration::try_from(span).ok())
         .filter(|span| *span <= LONGEST)
         .ok_or_else(|| format!("{text:?} is no time span; write 500ms, 90s, 2m or 1h"))
+}
+
+/// `60/m`: so many in a second, minute, hour or day.
+fn counted(text: &str) -> Result<(u32, Duration), String> {
+    let wrong = || format!("{text:?} is no rate; write 5/s, 60/m, 1000/h or 10000/d");
+    let (times, per) = text.split_once('/').ok_or_else(wrong)?;
+    let seconds = match per.trim() {
+        "s" | "second" => 1,
+        "m" | "min" | "minute" => 60,
+        "h" | "hour" => 3600,
+        "d" | "day" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let times = times.trim().parse().map_err(|_| wrong())?;
+    Ok((times, Duration::from_secs(seconds)))
+}
+
+fn maybe_rate<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error> {
+    let text = String::deserialize(d)?;
+    let (times, per) = counted(&text).map_err(serde::de::Error::custom)?;
+    let times = NonZeroU32::new(times)
+        .ok_or_else(|| serde::de::Error::custom("a rate of 0 lets nobody call"))?;
+    Ok(Some(Rate { times, per }))
+}
+
+fn maybe_allowance<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Allowance>, D::Error> {
+    let text = String::deserialize(d)?;
+    let (calls, per) = counted(&text).map_err(serde::de::Error::custom)?;
+    let period = match per.as_secs() {
+        60 => Period::Minute,
+        3600 => Period::Hour,
+        86_400 => Period::Day,
+        _ => return Err(serde::de::Error::custom("a budget is for a minute, an hour or a day")),
+    };
+    Ok(Some(Allowance { calls: calls.into(), period }))
 }
 
 fn maybe_span<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {

@@ -20,9 +20,19 @@ const SLOTS: u32 = 64;
 
 /// What a server is run with.
 pub fn settings(args: &Treatment, config: &Config) -> Result<Settings, Problem> {
-    let contract = args.contract.as_deref().or(config.contract.as_deref()).unwrap_or(DEFAULT);
-    let contract = chosen::contract(contract)?;
-    let profile = args.profile.as_deref().or(config.profile.as_deref());
+    settings_of(args, config, None, None)
+}
+
+/// The same, for one that the file gives a contract of its own.
+pub fn settings_of(
+    args: &Treatment,
+    config: &Config,
+    own_contract: Option<&str>,
+    own_profile: Option<&str>,
+) -> Result<Settings, Problem> {
+    let contract = args.contract.as_deref().or(own_contract).or(config.contract.as_deref());
+    let contract = chosen::contract(contract.unwrap_or(DEFAULT))?;
+    let profile = args.profile.as_deref().or(own_profile).or(config.profile.as_deref());
     let mut settings = Settings::new(Arc::clone(&contract));
     settings.profile = chosen::profile(&contract, profile)?;
     settings.show_stack = edge::stamp(&contract).show_stack;
@@ -64,7 +74,7 @@ pub fn settings(args: &Treatment, config: &Config) -> Result<Settings, Problem> 
     Ok(settings)
 }
 
-fn set<T>(setting: &mut T, told: Option<T>) {
+pub fn set<T>(setting: &mut T, told: Option<T>) {
     if let Some(told) = told {
         *setting = told;
     }
@@ -100,8 +110,13 @@ fn word_of<T: clap::ValueEnum>(word: &str, key: &str) -> Result<T, Problem> {
     })
 }
 
-/// The log that was named, or the first free one for servers of this name.
-pub fn open_log(args: &Treatment, config: &Config, what: &str, name: &str) -> Result<Log, Problem> {
+/// The log that was named, or the first free one for servers of this name; and where it is.
+pub fn open_log(
+    args: &Treatment,
+    config: &Config,
+    what: &str,
+    name: &str,
+) -> Result<(Log, PathBuf), Problem> {
     let options = || Options {
         holder: format!("faultwire {what}, process {}", std::process::id()),
         fail_open: config.audit.fail_open.unwrap_or_default(),
@@ -109,7 +124,7 @@ pub fn open_log(args: &Treatment, config: &Config, what: &str, name: &str) -> Re
         ..Options::default()
     };
     if let Some(dir) = args.audit.as_ref().or(config.audit.dir.as_ref()) {
-        return open_once_free(dir, options);
+        return Ok((open_once_free(dir, options)?, dir.clone()));
     }
     let root = edge::audit_dir();
     let slot = |n: u32| match n {
@@ -117,13 +132,13 @@ pub fn open_log(args: &Treatment, config: &Config, what: &str, name: &str) -> Re
         n => root.join(format!("{name}-{n}")),
     };
     for n in 1..SLOTS {
-        let dir: PathBuf = slot(n);
+        let dir = slot(n);
         match Log::open(&dir, options()) {
             Err(OpenError::Locked { .. }) => {}
-            opened => return Ok(opened?),
+            opened => return Ok((opened?, dir)),
         }
     }
-    Ok(Log::open(slot(SLOTS), options())?)
+    Ok((Log::open(slot(SLOTS), options())?, slot(SLOTS)))
 }
 
 /// Opens a log that was named. A client that finds out what a server speaks starts it twice in a

@@ -389,7 +389,14 @@ fn dressed(party: &Party, mut report: Report, elapsed_ms: Option<u64>, story: &S
     report
 }
 
-fn accepted(settings: &Settings, report: Report) -> Fault {
+fn accepted(settings: &Settings, mut report: Report) -> Fault {
+    // A code of another contract, which was replaced meanwhile, has its like in this one.
+    if settings.contract.code(&report.code).is_none()
+        && let Some(condition) = report.condition
+    {
+        settings.contract.code_for(condition, None).id.clone_into(&mut report.code);
+        (report.retry, report.retry_after_ms, report.status) = (None, None, None);
+    }
     let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
     let plain = || Report {
         origin: Some(Condition::Internal.origin()),

@@ -21,6 +21,13 @@ pub(crate) fn stamp(show_stack: bool) -> Stamp {
     Stamp { now_ms, random: random(), show_stack }
 }
 
+/// Milliseconds of the calendar.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A uniform random number for ids and jitter, not for secrets: the system is asked once for a
 /// beginning, and SplitMix64 goes on from there.
 pub(crate) fn random() -> u64 {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use faultwire::audit::Log;
@@ -17,6 +18,9 @@ use crate::door::Door;
 use crate::edge;
 pub use crate::front::http::Hosts;
 use crate::front::http::accept;
+use crate::guard::access::{ClientSettings, Clients};
+use crate::guard::breaker::BreakerSettings;
+use crate::guard::budget::Budgets;
 use crate::mount::{Crowd, Mount, Upstream};
 use crate::outlet::Outlet;
 use crate::party::{Party, session_of};
@@ -24,7 +28,7 @@ use crate::settings::Settings;
 use crate::upstream::remote::RemoteError;
 
 /// How often the gateway looks after its sessions.
-const SWEEP: Duration = Duration::from_secs(5);
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -35,6 +39,10 @@ pub struct Serve {
     pub mounts: Vec<MountSettings>,
     /// Which names it goes by.
     pub hosts: Hosts,
+    /// Who may call; without any, everybody.
+    pub clients: Vec<ClientSettings>,
+    /// Where it is written down what was spent of their budgets.
+    pub budgets: Option<PathBuf>,
     /// How much is taken from clients.
     pub limits: HttpLimits,
     /// Threads that serve clients. One has the shortest way from client to server and back.
@@ -50,6 +58,8 @@ pub struct MountSettings {
     pub upstream: Upstream,
     /// How many servers it may run.
     pub crowd: Crowd,
+    /// When it is left alone.
+    pub breaker: BreakerSettings,
     /// How its calls are treated.
     pub settings: Settings,
 }
@@ -70,6 +80,17 @@ impl Default for HttpLimits {
         Self { body_bytes: 4 * 1024 * 1024, header_bytes: 64 * 1024, connections: 4096 }
     }
 }
+
+/// Settings that take the place of others while the gateway runs.
+pub struct Renewed {
+    /// Who may call.
+    pub clients: Vec<ClientSettings>,
+    /// How calls are treated, by mount.
+    pub mounts: Vec<(String, Settings)>,
+}
+
+/// Reads the settings again.
+pub type Reload = Box<dyn Fn() -> Result<Renewed, String> + Send + Sync>;
 
 /// Why a gateway cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -98,9 +119,9 @@ pub enum ServeError {
 pub(crate) struct Gateway {
     mounts: Vec<Arc<Mount>>,
     pub hosts: Hosts,
+    clients: RwLock<Arc<Clients>>,
+    pub budgets: Arc<Budgets>,
     pub limits: HttpLimits,
-    /// Who asks before anything is known of the client.
-    pub anybody: Arc<Party>,
     closing: AtomicBool,
 }
 
@@ -117,21 +138,70 @@ impl Gateway {
         }
     }
 
+    /// Who may call, as of now.
+    pub(crate) fn clients(&self) -> Arc<Clients> {
+        Arc::clone(&self.clients.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is done every now and then.
+    fn look_after(&self) {
+        let now = edge::now();
+        self.mounts.iter().for_each(|mount| mount.sweep(now));
+        if let Err(error) = self.budgets.save() {
+            tracing::error!(%error, "the budgets cannot be written down");
+        }
+    }
+
+    /// Who asks before anything is known of the client.
+    pub(crate) fn anybody(&self) -> Arc<Party> {
+        self.mounts[0].anybody()
+    }
+
+    /// Takes on new settings, or keeps the old ones if they are not right.
+    fn renew(&self, reload: Option<&Reload>) {
+        let Some(reload) = reload else { return };
+        let renewed = match reload() {
+            Ok(renewed) => renewed,
+            Err(why) => {
+                tracing::error!("the new settings are not right, and the old ones stay: {why}");
+                return;
+            }
+        };
+        let clients = Arc::new(Clients::new(&renewed.clients, &self.budgets));
+        *self.clients.write().unwrap_or_else(PoisonError::into_inner) = clients;
+        for (name, settings) in renewed.mounts {
+            if let Some(mount) = self.mounts.iter().find(|mount| mount.name == name) {
+                mount.renew(settings);
+            }
+        }
+        tracing::info!("new settings");
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 }
 
 /// Serves until the operator ends it. `on_ready` is told where.
-pub fn serve(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+pub fn serve(
+    serve: Serve,
+    log: &Log,
+    reload: Option<Reload>,
+    on_ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
     let runtime = match serve.threads {
         0 | 1 => Builder::new_current_thread().enable_all().build()?,
         more => Builder::new_multi_thread().worker_threads(more).enable_all().build()?,
     };
-    runtime.block_on(run(serve, log, on_ready))
+    runtime.block_on(run(serve, log, reload, on_ready))
 }
 
-async fn run(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+async fn run(
+    serve: Serve,
+    log: &Log,
+    reload: Option<Reload>,
+    on_ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
     let (broken, mut breakdown) = tokio::sync::mpsc::unbounded_channel();
     let (queue, errands) = channel();
     let door = Arc::new(Door::new(log.clone(), queue));
@@ -154,9 +224,11 @@ async fn run(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Resu
     let mut sweep = tokio::time::interval(SWEEP);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let end = loop {
         tokio::select! {
-            _ = sweep.tick() => gateway.mounts.iter().for_each(|mount| mount.sweep(edge::now())),
+            _ = sweep.tick() => gateway.look_after(),
+            _ = hangup.recv() => gateway.renew(reload.as_ref()),
             _ = terminate.recv() => break Ok(()),
             _ = interrupt.recv() => break Ok(()),
             Some(part) = breakdown.recv() => break Err(ServeError::Broken(part)),
@@ -165,12 +237,13 @@ async fn run(serve: Serve, log: &Log, on_ready: impl FnOnce(SocketAddr)) -> Resu
     gateway.closing.store(true, Ordering::Relaxed);
     gateway.mounts.iter().for_each(|mount| mount.drain());
     let _ = close.send(true);
-    let longest = gateway.mounts.iter().map(|mount| mount.settings.drain).max();
+    let longest = gateway.mounts.iter().map(|mount| mount.settings().drain).max();
     let until = edge::now() + longest.unwrap_or_default();
     while gateway.mounts.iter().any(|mount| mount.servers() > 0) && edge::now() < until {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(accepting);
+    gateway.look_after();
     door.close();
     end
 }
@@ -179,12 +252,14 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
     let mounts = serve.mounts.iter().map(|mount| Mount::new(mount.clone(), Arc::clone(door)));
     let mounts: Vec<Arc<Mount>> =
         mounts.map(|mount| mount.map(Arc::new)).collect::<Result<_, _>>()?;
-    let anybody = Arc::clone(&mounts[0].anybody);
+    let budgets = Arc::new(Budgets::open(serve.budgets.clone()));
+    let clients = RwLock::new(Arc::new(Clients::new(&serve.clients, &budgets)));
     Ok(Gateway {
         mounts,
+        clients,
+        budgets,
         hosts: serve.hosts.clone(),
         limits: serve.limits,
-        anybody,
         closing: AtomicBool::new(false),
     })
 }

@@ -44,8 +44,11 @@ mod upstream;
 mod wire;
 
 pub use front::stdio::{Streams, WrapError, wrap};
-pub use gateway::{Hosts, HttpLimits, MountSettings, Serve, ServeError, serve};
+pub use gateway::{Hosts, HttpLimits, MountSettings, Reload, Renewed, Serve, ServeError, serve};
+pub use guard::access::{ClientSettings, Rate};
 pub use guard::arguments::{Issue, check};
+pub use guard::breaker::BreakerSettings;
+pub use guard::budget::{Allowance, Period};
 pub use mount::{Crowd, Upstream};
 pub use settings::{Arguments, Deadlines, Limits, Restart, Retry, Settings};
 pub use upstream::remote::{RemoteError, RemoteSettings};

@@ -14,11 +14,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::call::{Call, Stage};
+use crate::call::{Call, Method, Stage};
 use crate::calls::Calls;
 use crate::door::{self, Door};
 use crate::edge;
 use crate::failing::{Failing, Said};
+use crate::guard::breaker::Breaker;
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
 use crate::retry::Budget;
@@ -42,6 +43,8 @@ pub(crate) struct Link {
     pub client: Arc<dyn Outlet>,
     /// Where tasks run, if the client is served by such.
     pub runtime: Option<Handle>,
+    /// Shared by all links to the same server.
+    pub breaker: Option<Arc<Breaker>>,
     /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
     /// taken alone, or after the state's.
     tools: Mutex<Tools>,
@@ -133,6 +136,7 @@ impl Link {
         settings: Arc<Settings>,
         client: Arc<dyn Outlet>,
         events: Sender<Event>,
+        breaker: Option<Arc<Breaker>>,
     ) -> Self {
         let state = State {
             phase: Phase::Up,
@@ -154,7 +158,17 @@ impl Link {
         let inlet = Inlet::new(settings.limits.backlog_bytes);
         let tools = Mutex::default();
         let runtime = Handle::try_current().ok();
-        Self { door, settings, inlet, events, client, runtime, tools, state: Mutex::new(state) }
+        Self {
+            door,
+            settings,
+            inlet,
+            events,
+            client,
+            runtime,
+            breaker,
+            tools,
+            state: Mutex::new(state),
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -185,6 +199,14 @@ impl Link {
     /// A call failed. It is sent again if that is allowed, else it is answered.
     pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
         failing.tool = self.tools().facts(call.tool());
+        if let Some(breaker) = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall) {
+            let condition = failing.report.condition;
+            if breaker.failed(condition, edge::now()) {
+                self.event("breaker_opened", &Value::Null);
+            } else if failing.report.outcome == Some(Outcome::Executed) {
+                breaker.worked();
+            }
+        }
         let Some(at) = self.again(&mut call, &mut failing) else { return call.fail(failing) };
         let mut state = self.state();
         if state.calls.contains(call.id()) {

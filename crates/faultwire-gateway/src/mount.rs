@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::Session as Facts;
@@ -15,6 +15,8 @@ use faultwire_contract::Session as Facts;
 use crate::door::Door;
 use crate::edge;
 use crate::gateway::{self, MountSettings};
+use crate::guard::access::Access;
+use crate::guard::breaker::Breaker;
 use crate::party::Party;
 use crate::settings::Settings;
 use crate::supervisor::Source;
@@ -65,11 +67,14 @@ impl Default for Crowd {
 /// One upstream, and who uses it.
 pub(crate) struct Mount {
     pub name: String,
-    pub settings: Arc<Settings>,
+    settings: RwLock<Arc<Settings>>,
     pub door: Arc<Door>,
     /// Who asks as long as nothing is known of the client.
-    pub anybody: Arc<Party>,
+    anybody: RwLock<Arc<Party>>,
     behind: Behind,
+    pub breaker: Arc<Breaker>,
+    /// Clients without a session, by name.
+    parties: Mutex<HashMap<String, Arc<Party>>>,
     crowd: Crowd,
     sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
     shared: Mutex<Option<Arc<Shared>>>,
@@ -97,10 +102,12 @@ impl Mount {
         Ok(Self {
             name: mount.name,
             behind,
+            breaker: Arc::new(Breaker::new(mount.breaker)),
+            parties: Mutex::default(),
             crowd: mount.crowd,
-            settings,
+            settings: RwLock::new(settings),
             door,
-            anybody,
+            anybody: RwLock::new(anybody),
             sessions: Mutex::default(),
             shared: Mutex::default(),
             only_modern: AtomicBool::new(false),
@@ -108,7 +115,11 @@ impl Mount {
     }
 
     /// Begins a session with a server of its own.
-    pub(crate) fn begin(self: &Arc<Self>, facts: Facts) -> Result<Arc<Session>, NoSession> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        facts: Facts,
+        access: &Arc<Access>,
+    ) -> Result<Arc<Session>, NoSession> {
         let mut sessions = self.sessions();
         if sessions.len() >= self.crowd.sessions {
             let now = edge::now();
@@ -122,7 +133,7 @@ impl Mount {
         }
         let id: Box<str> = edge::secret()?.into();
         let over = self.forgets(&id);
-        let session = Session::start(self, id.clone(), facts, self.behind.source(), over)?;
+        let session = Session::start(self, id.clone(), facts, access, self.behind.source(), over)?;
         sessions.insert(id, Arc::clone(&session));
         Ok(session)
     }
@@ -138,8 +149,46 @@ impl Mount {
         }
     }
 
-    pub(crate) fn session(&self, id: &str) -> Option<Arc<Session>> {
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn anybody(&self) -> Arc<Party> {
+        Arc::clone(&self.anybody.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on under other settings. Sessions that are open go on as they began; a server
+    /// that many share is replaced once its open calls are answered.
+    pub(crate) fn renew(&self, settings: Settings) {
+        let settings = Arc::new(settings);
+        let anybody = gateway::anybody(&self.door, &settings);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.anybody.write().unwrap_or_else(PoisonError::into_inner) = anybody;
+        self.parties.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(shared);
+    }
+
+    /// The party of a client that has no session.
+    pub(crate) fn party(&self, access: &Arc<Access>) -> Arc<Party> {
+        let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(party) = parties.get(&access.name).filter(|party| party.is_of(access)) {
+            return Arc::clone(party);
+        }
+        let (door, settings, anybody) = (Arc::clone(&self.door), self.settings(), self.anybody());
+        let outlet = Arc::clone(&anybody.outlet);
+        let facts = anybody.session().clone();
+        let party = Party::limited(door, settings, outlet, access, facts);
+        parties.insert(access.name.clone(), Arc::clone(&party));
+        party
+    }
+
+    /// A session of this client.
+    pub(crate) fn session(&self, id: &str, access: &Access) -> Option<Arc<Session>> {
         let session = self.sessions().get(id).cloned()?;
+        if session.owner != access.name {
+            return None;
+        }
         session.touch(edge::now());
         Some(session)
     }
@@ -157,7 +206,7 @@ impl Mount {
             return Ok(Arc::clone(shared));
         }
         let source = self.behind.source();
-        let started = Arc::new(Shared::start(&self.door, &self.settings, source)?);
+        let started = Arc::new(Shared::start(&self.door, &self.settings(), source, &self.breaker)?);
         *shared = Some(Arc::clone(&started));
         Ok(started)
     }

@@ -7,6 +7,8 @@ use faultwire_contract::{Contract, Session, Surface};
 
 use crate::door::Door;
 use crate::edge;
+use crate::failing::Failing;
+use crate::guard::access::Access;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
 
@@ -16,6 +18,8 @@ pub(crate) struct Party {
     pub settings: Arc<Settings>,
     /// Where answers go if a call does not say otherwise.
     pub outlet: Arc<dyn Outlet>,
+    /// What the client may do, where that is limited.
+    access: Option<Arc<Access>>,
     session: Mutex<Session>,
 }
 
@@ -61,7 +65,37 @@ impl Party {
         outlet: Arc<dyn Outlet>,
         session: Session,
     ) -> Arc<Self> {
-        Arc::new(Self { door, settings, outlet, session: Mutex::new(session) })
+        Arc::new(Self { door, settings, outlet, access: None, session: Mutex::new(session) })
+    }
+
+    /// A client that may not do everything.
+    pub(crate) fn limited(
+        door: Arc<Door>,
+        settings: Arc<Settings>,
+        outlet: Arc<dyn Outlet>,
+        access: &Arc<Access>,
+        session: Session,
+    ) -> Arc<Self> {
+        let session = Session {
+            client: Some(access.name.clone()).filter(|name| !name.is_empty()).or(session.client),
+            role: access.role.clone().or(session.role),
+            ..session
+        };
+        let access = Some(Arc::clone(access)).filter(|access| !access.is_free());
+        Arc::new(Self { door, settings, outlet, access, session: Mutex::new(session) })
+    }
+
+    /// Whether it was made for this access, and not for one that was replaced.
+    pub(crate) fn is_of(&self, access: &Arc<Access>) -> bool {
+        match &self.access {
+            Some(own) => Arc::ptr_eq(own, access),
+            None => access.is_free(),
+        }
+    }
+
+    /// What is against a call of this client, if something is.
+    pub(crate) fn objection(&self, tool: Option<&str>) -> Option<Failing> {
+        self.access.as_ref()?.objection(self.contract(), tool)
     }
 
     pub(crate) fn contract(&self) -> &Arc<Contract> {
@@ -70,7 +104,11 @@ impl Party {
 
     /// The client has said who it is.
     pub(crate) fn greet(&self, client: Option<String>) {
-        self.session().client = client;
+        // Who showed a token is known better than who says a name.
+        let known = self.access.as_ref().is_some_and(|access| !access.name.is_empty());
+        if !known {
+            self.session().client = client;
+        }
     }
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {

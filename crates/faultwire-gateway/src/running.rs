@@ -7,6 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use crate::door::Door;
+use crate::guard::breaker::Breaker;
 use crate::link::Link;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
@@ -25,11 +26,17 @@ impl Running {
         settings: &Arc<Settings>,
         outlet: Arc<dyn Outlet>,
         source: Source,
+        breaker: &Arc<Breaker>,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let (events, heard) = channel();
-        let link =
-            Arc::new(Link::new(Arc::clone(door), Arc::clone(settings), outlet, events.clone()));
+        let link = Arc::new(Link::new(
+            Arc::clone(door),
+            Arc::clone(settings),
+            outlet,
+            events.clone(),
+            Some(Arc::clone(breaker)),
+        ));
         let mut supervisor = Supervisor::start(Arc::clone(&link), source, heard)?;
         spawn("inlet", &events, {
             let link = Arc::clone(&link);

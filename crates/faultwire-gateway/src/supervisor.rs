@@ -307,6 +307,9 @@ impl Supervisor {
             self.link.tell_server(&wire::cancelled(call.id(), "timeout"));
         }
         let failing = Failing::observed(self.link.contract(), Condition::Timeout);
+        if let Some(breaker) = self.link.breaker.as_ref().filter(|_| call.tool().is_some()) {
+            breaker.failed(Some(Condition::Timeout), now);
+        }
         call.fail(failing.saying(message).outcome(outcome));
     }
 

@@ -1,7 +1,7 @@
 //! What can be typed after `faultwire serve`.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use crate::args::treatment::Treatment;
 
@@ -10,12 +10,12 @@ use crate::args::treatment::Treatment;
 pub struct ServeArgs {
     #[command(flatten)]
     pub treatment: Treatment,
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), env = "FAULTWIRE_HOST")]
-    pub host: IpAddr,
-    /// On which port; 0 is any that is free
-    #[arg(long, default_value_t = 7332, env = "FAULTWIRE_PORT")]
-    pub port: u16,
+    /// Where to listen [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", env = "FAULTWIRE_HOST")]
+    pub host: Option<IpAddr>,
+    /// On which port; 0 is any that is free [default: 7332]
+    #[arg(long, env = "FAULTWIRE_PORT")]
+    pub port: Option<u16>,
     /// What the upstream is called, and found under: /mcp/NAME [default: from CMD or URL]
     #[arg(long)]
     pub name: Option<String>,

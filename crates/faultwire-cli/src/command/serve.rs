@@ -1,35 +1,51 @@
 //! `serve`: the gateway over HTTP.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use faultwire_gateway::{
-    Crowd, Hosts, HttpLimits, MountSettings, RemoteSettings, Serve, Upstream, serve,
+    BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, MountSettings, Rate, Reload,
+    RemoteSettings, Renewed, Serve, Upstream, serve,
 };
 
 use crate::args::serve::ServeArgs;
-use crate::config::Config;
+use crate::args::treatment::Treatment;
+use crate::config::{self, Config};
 use crate::problem::Problem;
+use crate::treatment::set;
 use crate::{Done, edge, server_name, treatment};
 
-pub fn run(args: &ServeArgs) -> Result<Done, Problem> {
+/// Where it listens when nobody says.
+const PORT: u16 = 7332;
+
+pub fn run(args: ServeArgs) -> Result<Done, Problem> {
     let config = Config::read(args.treatment.config.as_deref())?;
     edge::tell(treatment::level(&args.treatment, &config)?);
-    let settings = treatment::settings(&args.treatment, &config)?;
-    let (name, upstream) = upstream(args)?;
-    let log = treatment::open_log(&args.treatment, &config, "serve", &name)?;
-    let listen = SocketAddr::new(args.host, args.port);
-    let mount = MountSettings { name, upstream, crowd: Crowd::default(), settings };
+    let mounts = mounts(&args, &config)?;
+    let clients = clients(&config)?;
+    let listen = listen(&args, &config, &clients)?;
+    let (log, place) = treatment::open_log(&args.treatment, &config, "serve", &mounts[0].name)?;
+    let mut limits = HttpLimits::default();
+    set(&mut limits.body_bytes, config.serve.body_bytes);
+    set(&mut limits.header_bytes, config.serve.header_bytes);
+    set(&mut limits.connections, config.serve.connections);
     let set = Serve {
         listen,
-        mounts: vec![mount],
-        hosts: Hosts::default(),
-        limits: HttpLimits::default(),
-        threads: threads(),
+        budgets: Some(place.join("budgets.json")),
+        hosts: Hosts { names: config.serve.hosts.clone(), origins: config.serve.origins.clone() },
+        threads: config.serve.threads.unwrap_or_else(threads),
+        mounts,
+        clients,
+        limits,
     };
-    let served = serve(set, &log, |address| {
+    let names: Vec<String> = set.mounts.iter().map(|mount| mount.name.clone()).collect();
+    let greeting = move |address| {
         // Who started it in the dark needs no greeting.
-        let _ = edge::show(&format!("faultwire serves http://{address}/mcp\n"));
-    });
+        let _ = edge::show(&greeting(address, &names));
+    };
+    let served = serve(set, &log, Some(reload(args)), greeting);
     let closed = log.close();
     served.map_err(|e| Problem::Startup {
         place: listen.to_string(),
@@ -39,24 +55,199 @@ pub fn run(args: &ServeArgs) -> Result<Done, Problem> {
     Ok(if closed.is_ok() { Done::Fine } else { Done::Findings })
 }
 
+fn greeting(address: SocketAddr, names: &[String]) -> String {
+    let mut text = format!("faultwire serves http://{address}/mcp\n");
+    if names.len() > 1 {
+        for name in names {
+            text.push_str(&format!("  {name}: http://{address}/mcp/{name}\n"));
+        }
+    }
+    text.push_str(&format!("Metrics: http://{address}/metrics   Ctrl-C ends it\n"));
+    text
+}
+
+/// Beyond this machine only for those who show who they are.
+fn listen(
+    args: &ServeArgs,
+    config: &Config,
+    clients: &[ClientSettings],
+) -> Result<SocketAddr, Problem> {
+    let host = args.host.or(config.serve.host).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let port = args.port.or(config.serve.port).unwrap_or(PORT);
+    let open = clients.is_empty() || clients.iter().any(|client| client.token.is_none());
+    if !host.is_loopback() && open && !config.serve.open_to_all {
+        return Err(Problem::Startup {
+            place: SocketAddr::new(host, port).to_string(),
+            what: "others could call every tool without a token".to_owned(),
+            help: "give clients tokens ([[client]]), or say serve.open_to_all = true".to_owned(),
+        });
+    }
+    Ok(SocketAddr::new(host, port))
+}
+
 /// Half of the machine: servers, and whoever records, need the rest.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)).min(8)
 }
 
-/// What stands behind the gateway, and what it is called.
-fn upstream(args: &ServeArgs) -> Result<(String, Upstream), Problem> {
+/// The settings as they are now in the file.
+fn reload(args: ServeArgs) -> Reload {
+    Box::new(move || {
+        let renewed = || -> Result<Renewed, Problem> {
+            let config = Config::read(args.treatment.config.as_deref())?;
+            let mounts = mounts(&args, &config)?;
+            let mounts = mounts.into_iter().map(|mount| (mount.name, mount.settings)).collect();
+            Ok(Renewed { clients: clients(&config)?, mounts })
+        };
+        renewed().map_err(|problem| problem.to_string())
+    })
+}
+
+/// What stands behind the gateway: what was typed, what the file says, or the demo server.
+fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Problem> {
+    let mut mounts = Vec::new();
+    if let Some((name, upstream)) = typed(args)? {
+        mounts.push(mount(name, upstream, &args.treatment, config, None)?);
+    }
+    for written in &config.mount {
+        let upstream = of_file(written)?;
+        mounts.push(mount(written.name.clone(), upstream, &args.treatment, config, Some(written))?);
+    }
+    if mounts.is_empty() {
+        let demo = vec![edge::program().into_os_string(), "demo-server".into()];
+        let name = args.name.clone().unwrap_or_else(|| "demo".to_owned());
+        mounts.push(mount(name, Upstream::Command(demo), &args.treatment, config, None)?);
+    }
+    let mut names = BTreeSet::new();
+    for mount in &mounts {
+        let usable = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if mount.name.is_empty() || !mount.name.chars().all(usable) {
+            let what = format!("{:?} cannot stand in a URL", mount.name);
+            return Err(Problem::bad("mount.name", what, "use letters, digits, - and _"));
+        }
+        if !names.insert(&mount.name) {
+            let what = format!("{:?} is there twice", mount.name);
+            return Err(Problem::bad("mount.name", what, "give each mount a name of its own"));
+        }
+    }
+    Ok(mounts)
+}
+
+fn mount(
+    name: String,
+    upstream: Upstream,
+    treatment: &Treatment,
+    config: &Config,
+    written: Option<&config::Mount>,
+) -> Result<MountSettings, Problem> {
+    let contract = written.and_then(|mount| mount.contract.as_deref());
+    let profile = written.and_then(|mount| mount.profile.as_deref());
+    let settings = treatment::settings_of(treatment, config, contract, profile)?;
+    let mut crowd = Crowd::default();
+    set(&mut crowd.sessions, config.serve.sessions);
+    set(&mut crowd.idle, config.serve.idle);
+    let mut breaker = BreakerSettings::default();
+    set(&mut breaker.failures, config.breaker.failures);
+    set(&mut breaker.wait, config.breaker.wait);
+    set(&mut breaker.cap, config.breaker.cap);
+    Ok(MountSettings { name, upstream, crowd, breaker, settings })
+}
+
+/// What was typed, and what it is called.
+fn typed(args: &ServeArgs) -> Result<Option<(String, Upstream)>, Problem> {
     let named = |name: &str| args.name.clone().unwrap_or_else(|| name.to_owned());
     if let Some(url) = &args.upstream {
-        let remote = RemoteSettings::at(url).map_err(|e| {
-            Problem::bad("--upstream", e.to_string(), "write it as http://127.0.0.1:3000/mcp")
-        })?;
+        let remote = remote(url, "--upstream")?;
         let host = remote.url.host().unwrap_or_default().trim_matches(['[', ']']);
-        return Ok((named(&host.replace(['.', ':'], "-")), Upstream::Url(remote)));
+        return Ok(Some((named(&host.replace(['.', ':'], "-")), Upstream::Url(remote))));
     }
     if args.command.is_empty() {
-        let demo = vec![edge::program().into_os_string(), "demo-server".into()];
-        return Ok((named("demo"), Upstream::Command(demo)));
+        return Ok(None);
     }
-    Ok((named(&server_name::of(&args.command)), Upstream::Command(args.command.clone())))
+    let name = named(&server_name::of(&args.command));
+    Ok(Some((name, Upstream::Command(args.command.clone()))))
+}
+
+fn of_file(mount: &config::Mount) -> Result<Upstream, Problem> {
+    let place = format!("mount {:?}", mount.name);
+    match (&mount.url, mount.command.is_empty()) {
+        (None, false) => Ok(Upstream::Command(mount.command.iter().map(OsString::from).collect())),
+        (Some(url), true) => {
+            let mut remote = remote(url, &place)?;
+            for (header, variable) in &mount.headers_env {
+                let value = secret(Some(variable), None, &place)?.unwrap_or_default();
+                remote = remote
+                    .with_header(header, &value)
+                    .map_err(|e| Problem::bad(&place, e.to_string(), "look at headers_env"))?;
+            }
+            if let Some(file) = &mount.ca_file {
+                remote.trust = Some(edge::file(file)?.into_bytes());
+            }
+            Ok(Upstream::Url(remote))
+        }
+        _ => {
+            let help = "write one of: command = [\"npx\", …] or url = \"https://…\"";
+            Err(Problem::bad(&place, "has not one of command and url", help))
+        }
+    }
+}
+
+fn remote(url: &str, place: &str) -> Result<RemoteSettings, Problem> {
+    RemoteSettings::at(url)
+        .map_err(|e| Problem::bad(place, e.to_string(), "write it as http://127.0.0.1:3000/mcp"))
+}
+
+fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
+    let rates = config.tool.iter().filter_map(|(name, tool)| Some((name.clone(), tool.rate?)));
+    let tool_rates: HashMap<String, Rate> = rates.collect();
+    let mut clients = Vec::new();
+    let mut tokens = BTreeSet::new();
+    for client in &config.client {
+        let place = format!("client {:?}", client.name);
+        if client.name.is_empty() {
+            return Err(Problem::bad("client.name", "is missing", "give each client a name"));
+        }
+        let token = secret(client.token_env.as_deref(), client.token_file.as_ref(), &place)?;
+        if token.as_ref().is_some_and(|token| !tokens.insert(token.clone())) {
+            let help = "give each client a token of its own";
+            return Err(Problem::bad(&place, "has the token of another client", help));
+        }
+        clients.push(ClientSettings {
+            name: client.name.clone(),
+            token,
+            role: client.role.clone(),
+            tools: client.tools.clone(),
+            rate: client.rate,
+            tool_rates: tool_rates.clone(),
+            budget: client.budget,
+        });
+    }
+    if clients.is_empty() && !tool_rates.is_empty() {
+        clients.push(ClientSettings { tool_rates, ..ClientSettings::default() });
+    }
+    Ok(clients)
+}
+
+/// A secret from where secrets are kept. It is never printed.
+fn secret(
+    variable: Option<&str>,
+    file: Option<&PathBuf>,
+    place: &str,
+) -> Result<Option<String>, Problem> {
+    let text = match (variable, file) {
+        (None, None) => return Ok(None),
+        (Some(variable), None) => edge::variable(variable).ok_or_else(|| {
+            let what = format!("needs the environment variable {variable}");
+            Problem::bad(place, what, "set it before starting faultwire")
+        })?,
+        (None, Some(file)) => edge::file(file)?,
+        (Some(_), Some(_)) => {
+            return Err(Problem::bad(place, "has two tokens", "name one of env and file"));
+        }
+    };
+    let text = text.trim().to_owned();
+    if text.is_empty() {
+        return Err(Problem::bad(place, "has an empty token", "an empty secret is none"));
+    }
+    Ok(Some(text))
 }

@@ -17,7 +17,7 @@ pub fn run(args: &WrapArgs) -> Result<Done, Problem> {
     }
     edge::tell(treatment::level(&args.treatment, &config)?);
     let settings = treatment::settings(&args.treatment, &config)?;
-    let log = treatment::open_log(&args.treatment, &config, "wrap", &name)?;
+    let (log, _) = treatment::open_log(&args.treatment, &config, "wrap", &name)?;
     let wrapped = wrap(settings, &log, &args.command, edge::streams()?);
     let closed = log.close();
     wrapped.map_err(|e| match &e {

@@ -75,7 +75,7 @@ pub fn wrap(
     }));
     let session = session_of(&settings);
     let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
-    let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone()));
+    let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone(), None));
     let mut supervisor =
         Supervisor::start(Arc::clone(&link), Source::Command(command.to_vec()), heard).map_err(
             |error| WrapError::Start {

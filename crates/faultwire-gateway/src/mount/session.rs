@@ -9,6 +9,7 @@ use faultwire_contract::Session as Facts;
 use crate::edge;
 use crate::era::Bridge;
 use crate::front::http::streams::Streams;
+use crate::guard::access::Access;
 use crate::mount::Mount;
 use crate::outlet::Outlet;
 use crate::party::Party;
@@ -18,6 +19,8 @@ use crate::supervisor::Source;
 /// One session.
 pub(crate) struct Session {
     pub id: Box<str>,
+    /// Whose it is. Nobody else may use it.
+    pub owner: String,
     pub running: Running,
     pub party: Arc<Party>,
     pub streams: Arc<Streams>,
@@ -31,18 +34,34 @@ impl Session {
         mount: &Mount,
         id: Box<str>,
         facts: Facts,
+        access: &Arc<Access>,
         source: Source,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Arc<Self>> {
-        let streams = Arc::new(Streams::new(mount.settings.limits.line_bytes));
+        let settings = &mount.settings();
+        let streams = Arc::new(Streams::new(settings.limits.line_bytes));
         let outlet = Arc::clone(&streams) as Arc<dyn Outlet>;
-        let (door, settings) = (&mount.door, &mount.settings);
+        let door = &mount.door;
         let facts = Facts { id: Some(id.to_string()), ..facts };
-        let party = Party::new(Arc::clone(door), Arc::clone(settings), Arc::clone(&outlet), facts);
-        let running = Running::start(door, settings, outlet, source, on_over)?;
+        let party = Party::limited(
+            Arc::clone(door),
+            Arc::clone(settings),
+            Arc::clone(&outlet),
+            access,
+            facts,
+        );
+        let running = Running::start(door, settings, outlet, source, &mount.breaker, on_over)?;
         streams.belong_to(&running.link);
         let used = Mutex::new(edge::now());
-        Ok(Arc::new(Self { id, running, party, streams, bridge: OnceLock::new(), used }))
+        Ok(Arc::new(Self {
+            id,
+            owner: access.name.clone(),
+            running,
+            party,
+            streams,
+            bridge: OnceLock::new(),
+            used,
+        }))
     }
 
     pub(crate) fn touch(&self, now: Instant) {

@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::door::Door;
 use crate::era::{self, Era};
+use crate::guard::breaker::Breaker;
 use crate::outlet::Outlet;
 use crate::running::Running;
 use crate::settings::Settings;
@@ -48,11 +49,12 @@ impl Shared {
         door: &Arc<Door>,
         settings: &Arc<Settings>,
         source: Source,
+        breaker: &Arc<Breaker>,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
-        let running = Running::start(door, settings, Arc::new(Nobody), source, on_over)?;
+        let running = Running::start(door, settings, Arc::new(Nobody), source, breaker, on_over)?;
         Ok(Self { running, ids: AtomicU64::new(1), era: OnceCell::new(), over })
     }
 

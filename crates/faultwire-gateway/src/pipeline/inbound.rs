@@ -165,6 +165,10 @@ impl Link {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
         };
+        if let Some(failing) = asker.party.objection(Some(&params.name)) {
+            call.fail(failing);
+            return Verdict::Drop;
+        }
         let known = {
             let tools = self.tools();
             if self.wants_list(&tools, &params.name) {
@@ -235,6 +239,15 @@ impl Link {
     /// Why a call cannot be opened at all.
     fn admission(&self, state: &State, call: &Call, place: Place) -> Option<Failing> {
         let limits = &self.settings().limits;
+        let breaker = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall);
+        if let Some(Err(wait)) = breaker.map(|breaker| breaker.admit(place.now)) {
+            return Some(
+                Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+                    .saying("The server failed too often lately and is left alone for a while")
+                    .outcome(Outcome::NotSent)
+                    .after(self.contract(), Some(wait)),
+            );
+        }
         if state.calls.contains(call.id()) {
             let message = format!("The request id {} is still in use", call.id());
             return Some(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));

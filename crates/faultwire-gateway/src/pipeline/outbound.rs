@@ -134,6 +134,9 @@ impl Link {
     }
 
     fn succeeded(&self, call: Call, bytes: &[u8]) -> Verdict {
+        if let Some(breaker) = &self.breaker {
+            breaker.worked();
+        }
         match call.method {
             Method::Initialize => self.state().handshake.agreed = true,
             Method::ToolsList { first_page } => {

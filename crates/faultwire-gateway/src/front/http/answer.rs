@@ -48,7 +48,7 @@ impl Manner {
 
 /// The answer to a request that stays outside: no message of MCP was read.
 pub(crate) async fn refuse(gateway: &Gateway, condition: Condition, why: &str) -> Response<Body> {
-    let party = &gateway.anybody;
+    let party = &gateway.anybody();
     let failing = Failing::observed(party.contract(), condition).saying(why);
     refuse_with(party, Surface::Http, None, failing, wire::INVALID_REQUEST).await
 }

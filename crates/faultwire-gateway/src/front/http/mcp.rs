@@ -7,7 +7,7 @@ use std::task::Context;
 use faultwire_contract::{Aspect, Condition, Line, Sort, Surface, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::edge;
@@ -15,9 +15,10 @@ use crate::era::{self, Bridge, Era};
 use crate::exchange::Exchange;
 use crate::failing::Failing;
 use crate::front::http::Body;
-use crate::front::http::answer::{self, Manner, accepted, bare, refuse_with};
+use crate::front::http::answer::{self, Manner, accepted, bare, refuse, refuse_with};
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
+use crate::guard::access::Access;
 use crate::guard::version::{self, Objection};
 use crate::link::{Link, Verdict};
 use crate::mount::session::Session;
@@ -35,16 +36,27 @@ pub(crate) async fn answer(
     mount: &Arc<Mount>,
     request: Request<Incoming>,
 ) -> Response<Body> {
+    let clients = gateway.clients();
+    let Some(access) = clients.find(bearer(request.headers())) else {
+        let why = "Show a bearer token that is known here";
+        return refuse(gateway, Condition::Unauthorized, why).await;
+    };
     match *request.method() {
-        Method::POST => post(gateway, mount, request).await,
-        Method::GET => get(mount, request.headers()).await,
-        Method::DELETE => delete(mount, request.headers()).await,
+        Method::POST => post(gateway, mount, access, request).await,
+        Method::GET => get(mount, access, request.headers()).await,
+        Method::DELETE => delete(mount, access, request.headers()).await,
         _ => {
             let mut answer = bare(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert("allow", HeaderValue::from_static("GET, POST, DELETE"));
             answer
         }
     }
+}
+
+/// The token that a request shows.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// What a client takes for an answer.
@@ -73,6 +85,7 @@ impl Takes {
 async fn post(
     gateway: &Arc<Gateway>,
     mount: &Arc<Mount>,
+    access: &Arc<Access>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
@@ -80,7 +93,7 @@ async fn post(
     let line = match read(body, gateway.limits.body_bytes).await {
         Ok(line) => line,
         Err(why) => {
-            let party = &mount.anybody;
+            let party = &mount.anybody();
             let failing =
                 Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value));
             return refuse_with(party, Surface::Http, None, failing.saying(why), 0).await;
@@ -88,7 +101,7 @@ async fn post(
     };
     let seen = peek(&line);
     if let Some(id) = session_id(&head.headers) {
-        return match mount.session(id) {
+        return match mount.session(id, access) {
             Some(session) => {
                 if let Err(objection) = version::in_session(session.party.contract(), &head.headers)
                 {
@@ -100,16 +113,16 @@ async fn post(
         };
     }
     if seen.method.as_deref() == Some(wire::INITIALIZE) {
-        return begin(mount, takes, &line, &seen).await;
+        return begin(mount, access, takes, &line, &seen).await;
     }
-    let party = &mount.anybody;
+    let party = &mount.party(access);
     if !line.trim_ascii_start().starts_with(b"[")
         && !matches!(seen.sort(), Sort::Malformed(_))
         && let Err(objection) = version::statelessly(party.contract(), &head.headers, &seen)
     {
         return object(party, takes, &seen, objection).await;
     }
-    statelessly(mount, takes, &line, &seen).await
+    statelessly(mount, party, takes, &line, &seen).await
 }
 
 /// The answer to a request whose version is not right.
@@ -155,9 +168,15 @@ async fn in_session(
 }
 
 /// The first message of a session.
-async fn begin(mount: &Arc<Mount>, takes: Takes, line: &[u8], seen: &Line<'_>) -> Response<Body> {
-    let facts = mount.anybody.session().clone();
-    let session = match mount.begin(facts) {
+async fn begin(
+    mount: &Arc<Mount>,
+    access: &Arc<Access>,
+    takes: Takes,
+    line: &[u8],
+    seen: &Line<'_>,
+) -> Response<Body> {
+    let facts = mount.anybody().session().clone();
+    let session = match mount.begin(facts, access) {
         Ok(session) => session,
         Err(why) => return crowded(mount, takes.surface, &why).await,
     };
@@ -199,11 +218,11 @@ fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
 /// A message that stands for itself, as all do in the modern era.
 async fn statelessly(
     mount: &Arc<Mount>,
+    party: &Arc<Party>,
     takes: Takes,
     line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
-    let party = &mount.anybody;
     let shared = match mount.shared() {
         Ok(shared) => shared,
         Err(why) => return crowded(mount, takes.surface, &NoSession::Start(why)).await,
@@ -308,16 +327,22 @@ fn expected(line: &[u8], seen: &Line<'_>) -> usize {
 }
 
 /// The stream for messages that belong to no call.
-async fn get(mount: &Arc<Mount>, headers: &HeaderMap) -> Response<Body> {
+async fn get(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
     let Some(id) = session_id(headers) else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
-    let Some(session) = mount.session(id) else { return no_session(mount, Surface::Mcp).await };
+    let Some(session) = mount.session(id, access) else {
+        return no_session(mount, Surface::Mcp).await;
+    };
     let standing = session.streams.open();
     answer::stream(&standing, None, Box::new(|exchange| _ = exchange.abandon()))
 }
 
-async fn delete(mount: &Arc<Mount>, headers: &HeaderMap) -> Response<Body> {
+async fn delete(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
     let Some(id) = session_id(headers) else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
-    if mount.end(id) { bare(StatusCode::NO_CONTENT) } else { no_session(mount, Surface::Mcp).await }
+    if mount.session(id, access).is_some() && mount.end(id) {
+        bare(StatusCode::NO_CONTENT)
+    } else {
+        no_session(mount, Surface::Mcp).await
+    }
 }
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {
@@ -326,7 +351,7 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 
 /// The protocol says 404 here, and clients begin a new session then.
 async fn no_session(mount: &Mount, surface: Surface) -> Response<Body> {
-    let party = &mount.anybody;
+    let party = &mount.anybody();
     let failing = Failing::observed(party.contract(), Condition::NotReady)
         .saying("There is no such session; begin a new one");
     let status = Some(StatusCode::NOT_FOUND);
@@ -334,7 +359,7 @@ async fn no_session(mount: &Mount, surface: Surface) -> Response<Body> {
 }
 
 async fn crowded(mount: &Mount, surface: Surface, why: &NoSession) -> Response<Body> {
-    let party = &mount.anybody;
+    let party = &mount.anybody();
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
         NoSession::Start(_) => Condition::UpstreamUnreachable,

@@ -1,0 +1,153 @@
+//! Who may do what, and how often.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use faultwire_contract::{Condition, Contract, Outcome};
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use sha2::{Digest, Sha256};
+
+use crate::failing::Failing;
+use crate::guard::budget::{Allowance, Budgets};
+
+/// So many in such a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many.
+    pub times: NonZeroU32,
+    /// In which time.
+    pub per: Duration,
+}
+
+/// What is known of a client.
+#[derive(Clone, Debug, Default)]
+pub struct ClientSettings {
+    /// What it is called.
+    pub name: String,
+    /// The secret that it shows; none lets everybody in under this name.
+    pub token: Option<String>,
+    /// Its role, for contracts that show it.
+    pub role: Option<String>,
+    /// Patterns of the tools that it may call; none is all.
+    pub tools: Option<Vec<String>>,
+    /// How often it may call.
+    pub rate: Option<Rate>,
+    /// How often it may call each of these tools.
+    pub tool_rates: HashMap<String, Rate>,
+    /// How often it may call in a period.
+    pub budget: Option<Allowance>,
+}
+
+/// All clients, found by what they show.
+#[derive(Default)]
+pub(crate) struct Clients {
+    by_token: HashMap<[u8; 32], Arc<Access>>,
+    /// Whoever shows nothing, where that is enough.
+    anybody: Option<Arc<Access>>,
+}
+
+/// What one client may do.
+pub(crate) struct Access {
+    pub name: String,
+    pub role: Option<String>,
+    tools: Option<Vec<String>>,
+    rate: Option<DefaultDirectRateLimiter>,
+    tool_rates: HashMap<String, DefaultDirectRateLimiter>,
+    budget: Option<Allowance>,
+    budgets: Arc<Budgets>,
+}
+
+impl Clients {
+    /// Without any, everybody is let in.
+    pub(crate) fn new(settings: &[ClientSettings], budgets: &Arc<Budgets>) -> Self {
+        let mut clients = Self::default();
+        for client in settings {
+            let access = Arc::new(Access::new(client, Arc::clone(budgets)));
+            match &client.token {
+                Some(token) => drop(clients.by_token.insert(digest(token), access)),
+                None => clients.anybody = Some(access),
+            }
+        }
+        if settings.is_empty() {
+            let open = Access::new(&ClientSettings::default(), Arc::clone(budgets));
+            clients.anybody = Some(Arc::new(open));
+        }
+        clients
+    }
+
+    /// Who shows this. Tokens are looked up by their digest, so that no comparison tells how
+    /// much of one was right.
+    pub(crate) fn find(&self, token: Option<&str>) -> Option<&Arc<Access>> {
+        match token {
+            Some(token) => self.by_token.get(&digest(token)).or(self.anybody.as_ref()),
+            None => self.anybody.as_ref(),
+        }
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+impl Access {
+    fn new(client: &ClientSettings, budgets: Arc<Budgets>) -> Self {
+        let limiter = |rate: &Rate| {
+            Quota::with_period(rate.per / rate.times.get())
+                .map(|quota| RateLimiter::direct(quota.allow_burst(rate.times)))
+        };
+        let tool_rates = client.tool_rates.iter();
+        Self {
+            name: client.name.clone(),
+            role: client.role.clone(),
+            tools: client.tools.clone(),
+            rate: client.rate.as_ref().and_then(limiter),
+            tool_rates: tool_rates
+                .filter_map(|(tool, rate)| Some((tool.clone(), limiter(rate)?)))
+                .collect(),
+            budget: client.budget,
+            budgets,
+        }
+    }
+
+    /// What is against a call, if something is. It is paid for if nothing is.
+    pub(crate) fn objection(&self, contract: &Contract, tool: Option<&str>) -> Option<Failing> {
+        let refused = |condition| Failing::observed(contract, condition).outcome(Outcome::NotSent);
+        if let (Some(tools), Some(tool)) = (&self.tools, tool)
+            && !tools.iter().any(|pattern| fast_glob::glob_match(pattern, tool))
+        {
+            // The same words whether there is such a tool or not.
+            return Some(
+                refused(Condition::Forbidden).saying("This client may not call this tool"),
+            );
+        }
+        let limiters = [self.rate.as_ref(), tool.and_then(|tool| self.tool_rates.get(tool))];
+        for limiter in limiters.into_iter().flatten() {
+            if let Err(not_until) = limiter.check() {
+                let wait = not_until.wait_time_from(DefaultClock::default().now());
+                return Some(
+                    refused(Condition::RateLimited)
+                        .saying("This client calls too often")
+                        .after(contract, Some(wait.max(Duration::from_millis(1)))),
+                );
+            }
+        }
+        let allowance = self.budget?;
+        let wait = self.budgets.spend(&self.name, allowance)?;
+        Some(
+            refused(Condition::BudgetExceeded)
+                .saying(format!("The budget of {allowance} is used up"))
+                .after(contract, Some(wait)),
+        )
+    }
+
+    /// Whether there is anything to look at.
+    pub(crate) fn is_free(&self) -> bool {
+        self.tools.is_none()
+            && self.rate.is_none()
+            && self.tool_rates.is_empty()
+            && self.budget.is_none()
+    }
+}

@@ -1,0 +1,139 @@
+//! Budgets: so many calls in a period of the calendar, counted in a file, so that they survive a
+//! restart.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fmt, fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use crate::edge;
+
+/// So many calls in a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// How many.
+    pub calls: u64,
+    /// In which period.
+    pub period: Period,
+}
+
+/// A period of the calendar, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// From one full minute to the next.
+    Minute,
+    /// From one full hour to the next.
+    Hour,
+    /// From midnight to midnight.
+    Day,
+}
+
+impl Period {
+    fn seconds(self) -> u64 {
+        match self {
+            Self::Minute => 60,
+            Self::Hour => 3600,
+            Self::Day => 86_400,
+        }
+    }
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let period = match self.period {
+            Period::Minute => "minute",
+            Period::Hour => "hour",
+            Period::Day => "day",
+        };
+        write!(f, "{} calls a {period}", self.calls)
+    }
+}
+
+/// What was spent, of all clients.
+pub(crate) struct Budgets {
+    file: Option<PathBuf>,
+    spent: Mutex<BTreeMap<String, Spent>>,
+    changed: AtomicBool,
+}
+
+/// What a client spent in the period that began then.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+struct Spent {
+    since: u64,
+    calls: u64,
+}
+
+impl Budgets {
+    /// With what was spent before, if the file tells.
+    pub(crate) fn open(file: Option<PathBuf>) -> Self {
+        let text = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let spent = text.and_then(|text| match serde_json::from_str(&text) {
+            Ok(spent) => Some(spent),
+            Err(error) => {
+                tracing::warn!(%error, "the file of budgets cannot be read; they begin anew");
+                None
+            }
+        });
+        let spent = Mutex::new(spent.unwrap_or_default());
+        Self { file, spent, changed: AtomicBool::new(false) }
+    }
+
+    /// Spends a call. If there is none left, how long until there is.
+    pub(crate) fn spend(&self, client: &str, allowance: Allowance) -> Option<Duration> {
+        self.spend_at(client, allowance, edge::unix_ms())
+    }
+
+    fn spend_at(&self, client: &str, allowance: Allowance, now_ms: u64) -> Option<Duration> {
+        let length = allowance.period.seconds();
+        let since = now_ms / 1000 / length * length;
+        let mut all = self.spent();
+        let spent = all.entry(client.to_owned()).or_default();
+        if spent.since != since {
+            *spent = Spent { since, calls: 0 };
+        }
+        if spent.calls >= allowance.calls {
+            let end_ms = (since + length) * 1000;
+            return Some(Duration::from_millis(end_ms.saturating_sub(now_ms).max(1)));
+        }
+        spent.calls += 1;
+        self.changed.store(true, Ordering::Relaxed);
+        None
+    }
+
+    /// Writes down what was spent since the last time: whole or not at all.
+    pub(crate) fn save(&self) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.changed.swap(false, Ordering::Relaxed))
+        else {
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(&*self.spent()).map_err(io::Error::other)?;
+        let beside = file.with_extension("new");
+        fs::write(&beside, text)?;
+        fs::rename(&beside, file)
+    }
+
+    fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Spent>> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_lasts_for_its_period() {
+        let budgets = Budgets::open(None);
+        let two = Allowance { calls: 2, period: Period::Minute };
+        let at = |ms| budgets.spend_at("a", two, ms);
+        assert_eq!((at(59_000), at(59_500)), (None, None));
+        assert_eq!(at(59_600), Some(Duration::from_millis(400)));
+        assert_eq!(budgets.spend_at("b", two, 59_600), None, "others have their own");
+        assert_eq!((at(60_000), at(60_001)), (None, None));
+        assert_eq!(at(60_002), Some(Duration::from_millis(59_998)));
+    }
+}
