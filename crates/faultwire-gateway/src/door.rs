@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::call::{Call, Method};
 use crate::failing::{Failing, Said};
+use crate::metrics::Metrics;
 use crate::outlet::{Failed, Outlet};
 use crate::party::{Asker, Party};
 use crate::request::Story;
@@ -40,6 +41,8 @@ const MOST_EVENTS: u64 = 64;
 pub(crate) struct Door {
     log: Log,
     queue: Sender<Vec<Errand>>,
+    /// What is counted, if somebody asks for it.
+    pub metrics: Option<Arc<Metrics>>,
     /// Where clients are served, if that is done by tasks.
     runtime: Option<Handle>,
     gathered: Mutex<Gathered>,
@@ -129,10 +132,11 @@ impl Form {
 
 /// What others do at the door.
 impl Door {
-    pub(crate) fn new(log: Log, queue: Sender<Vec<Errand>>) -> Self {
+    pub(crate) fn new(log: Log, queue: Sender<Vec<Errand>>, metrics: Option<Arc<Metrics>>) -> Self {
         Self {
             log,
             queue,
+            metrics,
             runtime: Handle::try_current().ok(),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -153,6 +157,9 @@ impl Door {
 
     /// Has something recorded that is no failure of a call.
     pub(crate) fn event(&self, name: &'static str, facts: &Value, redactor: &Redactor) {
+        if let Some(metrics) = &self.metrics {
+            metrics.event(name);
+        }
         let count = {
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             let count = events.entry(name).or_default();
@@ -189,6 +196,9 @@ impl Door {
             envelope: Some(Digest::of(&envelope)),
             ..audit::Call::default()
         };
+        if let Some(metrics) = &self.metrics {
+            metrics.rejected(&fault);
+        }
         let line = rendered(id, &fault, &envelope, form);
         let entry = Entry::fault(&fault, &facts);
         let (to, party) = (Arc::clone(asker.outlet()), Arc::clone(party));
@@ -279,7 +289,11 @@ impl Door {
     fn settle(&self, made: Made) {
         let done = made.len();
         let (entries, answers): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let before = self.metrics.as_ref().map(|metrics| (metrics, edge::now()));
         let receipts = self.log.append_all(entries);
+        if let Some((metrics, before)) = before {
+            metrics.synced(edge::now().saturating_duration_since(before));
+        }
         let mut settled: Vec<Answer> = Vec::with_capacity(answers.len());
         for (receipt, answer) in receipts.into_iter().zip(answers) {
             let Some(answer) = answer else { continue };
@@ -321,6 +335,11 @@ impl Door {
         let form = form(&party.settings, call, &fault, rpc, tool, &story);
         let envelope = fault.envelope(form.surface(), party.settings.profile);
         let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
+        if let Some(metrics) = &self.metrics {
+            let took = edge::now().saturating_duration_since(call.since);
+            metrics.failed(&fault, call.tool(), Some(took));
+            metrics.redacted(&envelope);
+        }
         let line = match said {
             Said::Nothing => {
                 let facts = audit::Call { envelope: None, ..facts };

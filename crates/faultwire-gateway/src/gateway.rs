@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use faultwire::audit::Log;
+use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,9 +22,11 @@ use crate::front::http::accept;
 use crate::guard::access::{ClientSettings, Clients};
 use crate::guard::breaker::BreakerSettings;
 use crate::guard::budget::Budgets;
+use crate::metrics::Metrics;
 use crate::mount::{Crowd, Mount, Upstream};
 use crate::outlet::Outlet;
 use crate::party::{Party, session_of};
+use crate::recent::Shown;
 use crate::settings::Settings;
 use crate::upstream::remote::RemoteError;
 
@@ -81,6 +84,22 @@ impl Default for HttpLimits {
     }
 }
 
+/// What the status page shows.
+#[derive(Serialize)]
+pub(crate) struct Status {
+    pub mounts: Vec<MountStatus>,
+    pub failures: Vec<Shown>,
+}
+
+/// What it shows of a mount.
+#[derive(Serialize)]
+pub(crate) struct MountStatus {
+    pub name: String,
+    pub contract: String,
+    pub servers: usize,
+    pub open_calls: usize,
+}
+
 /// Settings that take the place of others while the gateway runs.
 pub struct Renewed {
     /// Who may call.
@@ -117,6 +136,7 @@ pub enum ServeError {
 
 /// What all connections share.
 pub(crate) struct Gateway {
+    door: Arc<Door>,
     mounts: Vec<Arc<Mount>>,
     pub hosts: Hosts,
     clients: RwLock<Arc<Clients>>,
@@ -135,6 +155,31 @@ impl Gateway {
                 let name = name.strip_prefix('/')?;
                 self.mounts.iter().find(|mount| mount.name == name)
             }
+        }
+    }
+
+    /// Everything that is counted, as Prometheus reads it.
+    pub(crate) fn metrics(&self) -> String {
+        let sum = |of: fn(&Mount) -> usize| self.mounts.iter().map(|mount| of(mount) as u64).sum();
+        let now = [
+            ("faultwire_calls_in_flight", "Calls that are open.", sum(Mount::open_calls)),
+            ("faultwire_servers", "Servers that run.", sum(Mount::servers)),
+        ];
+        self.door.metrics.as_ref().map(|metrics| metrics.page(&now)).unwrap_or_default()
+    }
+
+    /// What runs, and what failed lately.
+    pub(crate) fn status(&self) -> Status {
+        let mounts = self.mounts.iter().map(|mount| MountStatus {
+            name: mount.name.clone(),
+            contract: mount.settings().contract.name.clone(),
+            servers: mount.servers(),
+            open_calls: mount.open_calls(),
+        });
+        let metrics = self.door.metrics.as_ref();
+        Status {
+            mounts: mounts.collect(),
+            failures: metrics.map(|metrics| metrics.recent.all()).unwrap_or_default(),
         }
     }
 
@@ -204,7 +249,8 @@ async fn run(
 ) -> Result<(), ServeError> {
     let (broken, mut breakdown) = tokio::sync::mpsc::unbounded_channel();
     let (queue, errands) = channel();
-    let door = Arc::new(Door::new(log.clone(), queue));
+    let metrics = Arc::new(Metrics::new().map_err(io::Error::other)?);
+    let door = Arc::new(Door::new(log.clone(), queue, Some(metrics)));
     let (made, to_record) = channel();
     watched("door", broken.clone(), {
         let door = Arc::clone(&door);
@@ -255,6 +301,7 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
     let budgets = Arc::new(Budgets::open(serve.budgets.clone()));
     let clients = RwLock::new(Arc::new(Clients::new(&serve.clients, &budgets)));
     Ok(Gateway {
+        door: Arc::clone(door),
         mounts,
         clients,
         budgets,

@@ -235,6 +235,15 @@ impl Mount {
         }
     }
 
+    /// How many calls are open.
+    pub(crate) fn open_calls(&self) -> usize {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.as_ref().map_or(0, |shared| shared.running.link.state().calls.len());
+        let sessions = self.sessions();
+        let of = |session: &Arc<Session>| session.running.link.state().calls.len();
+        shared + sessions.values().map(of).sum::<usize>()
+    }
+
     /// How many servers run.
     pub(crate) fn servers(&self) -> usize {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);

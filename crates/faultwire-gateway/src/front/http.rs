@@ -94,7 +94,7 @@ async fn serve(
 async fn route(
     gateway: &Arc<Gateway>,
     request: Request<Incoming>,
-    _peer: SocketAddr,
+    peer: SocketAddr,
 ) -> Response<Body> {
     if let Some(refused) = host::refused(gateway, request.headers()).await {
         return refused;
@@ -105,6 +105,6 @@ async fn route(
             let mount = Arc::clone(mount);
             mcp::answer(gateway, &mount, request).await
         }
-        None => pages::answer(gateway, &request),
+        None => pages::answer(gateway, &request, peer).await,
     }
 }

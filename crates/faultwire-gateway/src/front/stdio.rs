@@ -68,7 +68,7 @@ pub fn wrap(
     let (events, heard) = channel();
     let (queue, errands) = channel();
     let settings = Arc::new(settings);
-    let door = Arc::new(Door::new(log.clone(), queue));
+    let door = Arc::new(Door::new(log.clone(), queue, None));
     let broken = events.clone();
     let client: Arc<dyn Outlet> = Arc::new(Stream::new(streams.output, move || {
         let _ = broken.send(Event::ClientGone);

@@ -144,7 +144,12 @@ impl Link {
                     self.tools().learn(page, first_page);
                 }
             }
-            Method::ToolsCall | Method::Other(_) => {}
+            Method::ToolsCall => {
+                if let (Some(metrics), Some(tool)) = (&self.door.metrics, call.tool()) {
+                    metrics.succeeded(tool, edge::now().saturating_duration_since(call.since));
+                }
+            }
+            Method::Other(_) => {}
         }
         if call.answer(bytes) { Verdict::Drop } else { Verdict::Pass }
     }

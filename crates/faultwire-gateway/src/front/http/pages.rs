@@ -1,32 +1,114 @@
-//! Everything that is no MCP: health, and where to look.
+//! Everything that is no MCP: health, metrics, and a page that shows how things are.
 
+use std::net::SocketAddr;
+
+use faultwire_contract::Condition;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::front::http::Body;
-use crate::front::http::answer::bare;
-use crate::gateway::Gateway;
+use crate::front::http::answer::{bare, refuse};
+use crate::gateway::{Gateway, Status};
 
-pub(crate) fn answer(gateway: &Gateway, request: &Request<Incoming>) -> Response<Body> {
+const PAGE: &str = include_str!("status.html");
+
+pub(crate) async fn answer(
+    gateway: &Gateway,
+    request: &Request<Incoming>,
+    peer: SocketAddr,
+) -> Response<Body> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return bare(StatusCode::NOT_FOUND);
     }
-    match request.uri().path() {
-        "/healthz" => text("ok\n"),
+    let path = request.uri().path();
+    match path {
+        "/healthz" => return with("text/plain; charset=utf-8", "ok\n"),
         "/readyz" if gateway.is_closing() => {
-            let mut answer = text("closing\n");
+            let mut answer = with("text/plain; charset=utf-8", "closing\n");
             *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return answer;
+        }
+        "/readyz" => return with("text/plain; charset=utf-8", "ready\n"),
+        "/" | "/metrics" | "/api/status" => {}
+        _ => return bare(StatusCode::NOT_FOUND),
+    }
+    // What failed here, and for whom, is for whoever is on the machine.
+    if !peer.ip().to_canonical().is_loopback() {
+        let why = "This page is shown on the gateway's own machine only";
+        return refuse(gateway, Condition::Forbidden, why).await;
+    }
+    match path {
+        "/metrics" => with("text/plain; version=0.0.4; charset=utf-8", gateway.metrics()),
+        "/api/status" => {
+            let status = serde_json::to_string(&gateway.status()).unwrap_or_default();
+            with("application/json", status)
+        }
+        _ => {
+            let mut answer = with("text/html; charset=utf-8", page(&gateway.status()));
+            let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+            let policy = HeaderValue::from_static(policy);
+            answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
             answer
         }
-        "/readyz" => text("ready\n"),
-        _ => bare(StatusCode::NOT_FOUND),
     }
 }
 
-fn text(text: &'static str) -> Response<Body> {
+fn with(media: &'static str, text: impl Into<bytes::Bytes>) -> Response<Body> {
     let mut answer = Response::new(Body::whole(text));
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, plain);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     answer
+}
+
+fn page(status: &Status) -> String {
+    let mounts: String = status
+        .mounts
+        .iter()
+        .map(|mount| {
+            format!(
+                "<tr><td><code>/mcp/{}</code><td>{}<td>{}<td>{}</tr>\n",
+                escaped(&mount.name),
+                escaped(&mount.contract),
+                mount.servers,
+                mount.open_calls
+            )
+        })
+        .collect();
+    let mut failures: String = status
+        .failures
+        .iter()
+        .map(|shown| {
+            format!(
+                "<tr><td class=time>{}<td class=code><code>{}</code><td>{}<td>{}\
+                 <td class=message>{}<td class=incident><code>{}</code></tr>\n",
+                escaped(&shown.time),
+                escaped(&shown.code),
+                escaped(&shown.tool),
+                escaped(&shown.client),
+                escaped(&shown.message),
+                escaped(&shown.incident)
+            )
+        })
+        .collect();
+    if failures.is_empty() {
+        failures = "<tr><td colspan=6 class=none>None since the start.</tr>\n".to_owned();
+    }
+    PAGE.replace("{{mounts}}", &mounts).replace("{{failures}}", &failures)
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // A message must not look like a place for something else.
+            '{' => safe.push_str("&#123;"),
+            c => safe.push(c),
+        }
+    }
+    safe
 }

@@ -1,0 +1,199 @@
+//! What is counted. Labels are names from closed lists: codes of the contract, tools of the
+//! server. A caller cannot make new ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use faultwire_contract::{Alerts, Contract, DEFAULT_CAPACITY, Fault, Origin};
+use memchr::memmem;
+use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
+
+use crate::edge;
+use crate::recent::Recent;
+
+/// More tools than that share one label.
+const MOST_TOOLS: usize = 256;
+/// In seconds.
+const BUCKETS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const SYNC_BUCKETS: [f64; 8] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.1, 1.0];
+const METADATA: Metadata<'static> = Metadata::new("faultwire", Level::INFO, None);
+
+const CALLS: &str = "faultwire_calls_total";
+const DURATION: &str = "faultwire_call_duration_seconds";
+const FAILURES: &str = "faultwire_failures_total";
+const REJECTED: &str = "faultwire_rejected_requests_total";
+const REDACTIONS: &str = "faultwire_redactions_total";
+const SYNC: &str = "faultwire_audit_sync_seconds";
+const EVENTS: &str = "faultwire_events_total";
+const PAGES: &str = "faultwire_alert_pages_total";
+
+/// Everything that is counted.
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    tools: RwLock<HashMap<Box<str>, Arc<OfTool>>>,
+    sync: Histogram,
+    alerts: Mutex<HashMap<String, Alerts>>,
+    pub recent: Recent,
+}
+
+/// What is counted for each tool.
+struct OfTool {
+    label: Box<str>,
+    succeeded: Counter,
+    failed: Counter,
+    duration: Histogram,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Result<Self, BuildError> {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Full(DURATION.to_owned()), &BUCKETS)?
+            .set_buckets_for_metric(Matcher::Full(SYNC.to_owned()), &SYNC_BUCKETS)?
+            .build_recorder();
+        let described: [(&'static str, &'static str); 6] = [
+            (CALLS, "Calls of tools, by tool and result."),
+            (FAILURES, "Failures, by code, category, origin and tool."),
+            (REJECTED, "Requests that were refused before they were calls, by code."),
+            (REDACTIONS, "Passages that were taken out of texts for clients."),
+            (EVENTS, "What happened beside the calls, such as servers that ended."),
+            (PAGES, "Pages that the contract's alert rules raised, by level."),
+        ];
+        for (name, text) in described {
+            recorder.describe_counter(name.into(), None, text.into());
+        }
+        recorder.describe_histogram(DURATION.into(), None, "How long calls took.".into());
+        recorder.describe_histogram(SYNC.into(), None, "How long failures took to disk.".into());
+        let sync = recorder.register_histogram(&Key::from_static_name(SYNC), &METADATA);
+        Ok(Self {
+            recorder,
+            tools: RwLock::default(),
+            sync,
+            alerts: Mutex::default(),
+            recent: Recent::default(),
+        })
+    }
+
+    /// A call went well.
+    pub(crate) fn succeeded(&self, tool: &str, took: Duration) {
+        let tool = self.tool(tool);
+        tool.succeeded.increment(1);
+        tool.duration.record(took.as_secs_f64());
+    }
+
+    /// A call failed.
+    pub(crate) fn failed(&self, fault: &Fault, tool: Option<&str>, took: Option<Duration>) {
+        let label = match tool {
+            Some(tool) => {
+                // What never got as far as the server may be a name that there is none of.
+                let upstream = fault.public().origin == Some(Origin::Upstream);
+                let known = upstream || self.is_known(tool);
+                let tool = self.tool(if known { tool } else { "(unknown)" });
+                tool.failed.increment(1);
+                if let Some(took) = took {
+                    tool.duration.record(took.as_secs_f64());
+                }
+                tool.label.clone()
+            }
+            None => "".into(),
+        };
+        let code = fault.code();
+        let origin = fault.public().origin.map_or("", Origin::name);
+        self.count(
+            FAILURES,
+            vec![
+                Label::new("code", code.id.clone()),
+                Label::new("category", code.category.clone()),
+                Label::new("origin", origin),
+                Label::new("tool", label.into_string()),
+            ],
+        );
+        self.recent.add(fault);
+        self.observe(fault);
+    }
+
+    /// A request was refused before it was a call.
+    pub(crate) fn rejected(&self, fault: &Fault) {
+        self.count(REJECTED, vec![Label::new("code", fault.code().id.clone())]);
+        self.recent.add(fault);
+        self.observe(fault);
+    }
+
+    pub(crate) fn redacted(&self, envelope: &[u8]) {
+        let passages = memmem::find_iter(envelope, "[redacted").count() as u64;
+        if passages > 0 {
+            let key = Key::from_static_name(REDACTIONS);
+            self.recorder.register_counter(&key, &METADATA).increment(passages);
+        }
+    }
+
+    pub(crate) fn synced(&self, took: Duration) {
+        self.sync.record(took.as_secs_f64());
+    }
+
+    pub(crate) fn event(&self, name: &'static str) {
+        self.count(EVENTS, vec![Label::from_static_parts("event", name)]);
+    }
+
+    /// Everything, as Prometheus reads it, with what is true right now.
+    pub(crate) fn page(&self, now: &[(&str, &str, u64)]) -> String {
+        let mut page = self.recorder.handle().render();
+        for (name, help, value) in now {
+            page.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
+        }
+        page
+    }
+
+    fn count(&self, name: &'static str, labels: Vec<Label>) {
+        self.recorder.register_counter(&Key::from_parts(name, labels), &METADATA).increment(1);
+    }
+
+    fn is_known(&self, tool: &str) -> bool {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).contains_key(tool)
+    }
+
+    fn tool(&self, name: &str) -> Arc<OfTool> {
+        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool) = known.get(name) {
+            return Arc::clone(tool);
+        }
+        let label = if known.len() < MOST_TOOLS { name } else { "(other)" };
+        drop(known);
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let label: Box<str> = label.into();
+        Arc::clone(tools.entry(label.clone()).or_insert_with(|| Arc::new(self.of_tool(label))))
+    }
+
+    fn of_tool(&self, label: Box<str>) -> OfTool {
+        let key = |name: &'static str, more: Option<&'static str>| {
+            let mut labels = vec![Label::new("tool", label.to_string())];
+            labels.extend(more.map(|result| Label::from_static_parts("result", result)));
+            Key::from_parts(name, labels)
+        };
+        let counter = |result| self.recorder.register_counter(&key(CALLS, Some(result)), &METADATA);
+        OfTool {
+            succeeded: counter("success"),
+            failed: counter("failure"),
+            duration: self.recorder.register_histogram(&key(DURATION, None), &METADATA),
+            label,
+        }
+    }
+
+    /// Has the contract's alert rules look at a failure (O7).
+    fn observe(&self, fault: &Fault) {
+        let contract: &Contract = fault.contract();
+        let mut all = self.alerts.lock().unwrap_or_else(PoisonError::into_inner);
+        let alerts = all
+            .entry(contract.name.clone())
+            .or_insert_with(|| Alerts::new(contract, DEFAULT_CAPACITY));
+        let now = Duration::from_millis(edge::unix_ms());
+        let client = fault.public().session.client.as_deref().unwrap_or_default();
+        if let Some(Some(page)) = alerts.observe(now, client, &fault.code().id) {
+            let level = page.level.to_owned();
+            tracing::error!(level, client, code = fault.code().id, count = page.count, "page");
+            self.count(PAGES, vec![Label::new("level", level)]);
+        }
+    }
+}
