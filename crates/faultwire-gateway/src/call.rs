@@ -52,6 +52,8 @@ pub(crate) struct Call {
     pub surface: Surface,
     /// Whether client and server are of one era.
     pub bridged: Bridged,
+    /// The trace that it belongs to, if its head told.
+    pub trace: Option<Box<str>>,
     /// Who asked; none once it has ended.
     party: Option<Arc<Party>>,
 }
@@ -142,6 +144,7 @@ impl Call {
             outlet: asker.outlet.cloned(),
             surface: asker.surface,
             bridged: asker.bridged,
+            trace: asker.trace.map(Into::into),
             party: Some(Arc::clone(asker.party)),
         }
     }
@@ -253,6 +256,7 @@ impl Drop for Call {
                 token: OnceCell::new(),
                 known_as: self.known_as.take(),
                 known_token: None,
+                trace: self.trace.take(),
                 outlet: self.outlet.take(),
                 party: None,
                 ..*self

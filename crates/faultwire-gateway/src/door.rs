@@ -182,6 +182,7 @@ impl Door {
         let party = asker.party;
         let report = Report {
             outcome: Some(Outcome::NotSent),
+            trace: asker.trace.map(str::to_owned),
             ..dressed(party, failing.report, None, &Story::default())
         };
         let fault = accepted(&party.settings, report);
@@ -383,6 +384,7 @@ pub(crate) fn fault(party: &Party, call: &Call, report: Report, story: &Story) -
     let elapsed = edge::now().saturating_duration_since(call.since);
     let mut report = dressed(party, report, u64::try_from(elapsed.as_millis()).ok(), story);
     report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
+    report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
     report.method.get_or_insert_with(|| call.method.name().to_owned());
     accepted(&party.settings, report)
 }
@@ -405,6 +407,9 @@ fn dressed(party: &Party, mut report: Report, elapsed_ms: Option<u64>, story: &S
         report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
     }
     story.tell(&mut report);
+    if let Some(name) = &party.name {
+        report.session.client = Some(name.clone());
+    }
     report
 }
 

@@ -33,6 +33,9 @@ use crate::upstream::remote::RemoteError;
 /// How often the gateway looks after its sessions.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// How long the last answers may take.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Serve {
@@ -282,13 +285,14 @@ async fn run(
     };
     gateway.closing.store(true, Ordering::Relaxed);
     gateway.mounts.iter().for_each(|mount| mount.drain());
-    let _ = close.send(true);
     let longest = gateway.mounts.iter().map(|mount| mount.settings().drain).max();
     let until = edge::now() + longest.unwrap_or_default();
     while gateway.mounts.iter().any(|mount| mount.servers() > 0) && edge::now() < until {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    drop(accepting);
+    let _ = close.send(true);
+    // Who was answered last has a moment to read it.
+    let _ = tokio::time::timeout(LAST_ANSWERS, accepting).await;
     gateway.look_after();
     door.close();
     end

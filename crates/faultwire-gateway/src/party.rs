@@ -20,6 +20,9 @@ pub(crate) struct Party {
     pub outlet: Arc<dyn Outlet>,
     /// What the client may do, where that is limited.
     access: Option<Arc<Access>>,
+    /// The name under which it is known here: who showed a token is known better than who says
+    /// a name.
+    pub name: Option<String>,
     session: Mutex<Session>,
 }
 
@@ -35,6 +38,8 @@ pub(crate) struct Asker<'a> {
     pub surface: Surface,
     /// Whether client and server are of one era.
     pub bridged: Bridged,
+    /// The trace that the request belongs to, if its head tells.
+    pub trace: Option<&'a str>,
 }
 
 /// Whether client and server are of one era.
@@ -65,7 +70,14 @@ impl Party {
         outlet: Arc<dyn Outlet>,
         session: Session,
     ) -> Arc<Self> {
-        Arc::new(Self { door, settings, outlet, access: None, session: Mutex::new(session) })
+        Arc::new(Self {
+            door,
+            settings,
+            outlet,
+            access: None,
+            name: None,
+            session: Mutex::new(session),
+        })
     }
 
     /// A client that may not do everything.
@@ -76,13 +88,14 @@ impl Party {
         access: &Arc<Access>,
         session: Session,
     ) -> Arc<Self> {
+        let name = Some(access.name.clone()).filter(|name| !name.is_empty());
         let session = Session {
-            client: Some(access.name.clone()).filter(|name| !name.is_empty()).or(session.client),
+            client: name.clone().or(session.client),
             role: access.role.clone().or(session.role),
             ..session
         };
         let access = Some(Arc::clone(access)).filter(|access| !access.is_free());
-        Arc::new(Self { door, settings, outlet, access, session: Mutex::new(session) })
+        Arc::new(Self { door, settings, outlet, access, name, session: Mutex::new(session) })
     }
 
     /// Whether it was made for this access, and not for one that was replaced.
@@ -104,9 +117,7 @@ impl Party {
 
     /// The client has said who it is.
     pub(crate) fn greet(&self, client: Option<String>) {
-        // Who showed a token is known better than who says a name.
-        let known = self.access.as_ref().is_some_and(|access| !access.name.is_empty());
-        if !known {
+        if self.name.is_none() {
             self.session().client = client;
         }
     }
@@ -123,6 +134,7 @@ impl Party {
             known_as: None,
             surface: Surface::Mcp,
             bridged: Bridged::No,
+            trace: None,
         }
     }
 }

@@ -2,6 +2,9 @@
 
 mod eras;
 mod gateway;
+mod guards;
 mod http;
+mod operation;
 mod protocol;
 mod real;
+mod upstreams;

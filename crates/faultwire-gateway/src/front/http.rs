@@ -28,24 +28,24 @@ pub use host::Hosts;
 /// How long a client may take to send the head of a request, and how long it may then be silent.
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Accepts connections until the gateway closes.
+/// Accepts connections until the gateway closes, and waits until they are closed.
 pub(crate) async fn accept(
     gateway: Arc<Gateway>,
     listener: TcpListener,
     mut closing: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(gateway.limits.connections));
-    loop {
+    while !*closing.borrow() {
         let slot = Arc::clone(&slots).acquire_owned();
         let accepted = tokio::select! {
             slot = slot => match slot {
                 Ok(slot) => tokio::select! {
                     accepted = listener.accept() => (accepted, slot),
-                    _ = closing.changed() => return,
+                    _ = closing.changed() => break,
                 },
-                Err(_) => return,
+                Err(_) => break,
             },
-            _ = closing.changed() => return,
+            _ = closing.changed() => break,
         };
         match accepted {
             (Ok((stream, peer)), slot) => {
@@ -58,6 +58,8 @@ pub(crate) async fn accept(
             (Err(e), _) => pause_after(&e).await,
         }
     }
+    let all = u32::try_from(gateway.limits.connections).unwrap_or(u32::MAX);
+    let _ = slots.acquire_many(all).await;
 }
 
 /// Out of descriptors is no reason to spin.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use faultwire_contract::{Aspect, Condition, peek};
+use faultwire_contract::{Aspect, Condition, Sort, malformed, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -203,10 +203,11 @@ impl Remote {
         }
         match (json, body.trim_ascii().is_empty(), id) {
             (_, true, None) => None,
-            (true, false, _) => {
+            (true, false, None) => {
                 self.take(link, &body, label);
                 None
             }
+            (true, false, Some(_)) => Some(wrong_reply(link, &body)),
             (_, true, Some(_)) => {
                 let why = format!("The server answered {} and nothing else", head.status.as_u16());
                 Some(protocol(link, Aspect::Malformed, why))
@@ -231,6 +232,12 @@ impl Remote {
                 Some(Ok(data)) => {
                     events.push(&data);
                     while let Some(event) = events.next_event() {
+                        // A reply on the stream of a request is for that request or for nobody.
+                        let seen = peek(&event);
+                        let is_reply = !matches!(seen.sort(), Sort::Request | Sort::Notification);
+                        if is_reply && label.id.is_some() && seen.id != label.id.as_deref() {
+                            return Some(wrong_reply(link, &event));
+                        }
                         self.take(link, &event, label);
                     }
                     if events.is_overlong() {
@@ -397,6 +404,21 @@ async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
             // Trailers are of no use here.
             Ok(Err(_)) => {}
             Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+/// Something that is no reply to the request that it answers.
+fn wrong_reply(link: &Link, body: &[u8]) -> Failing {
+    match peek(body).sort() {
+        Sort::Reply => protocol(
+            link,
+            Aspect::WrongId,
+            "The server answered under an id that nobody asked under",
+        ),
+        Sort::Malformed(why) => Failing::classified(malformed(link.contract(), why)),
+        Sort::Request | Sort::Notification => {
+            protocol(link, Aspect::Malformed, "The server answered with no reply")
         }
     }
 }

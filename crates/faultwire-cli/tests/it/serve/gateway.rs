@@ -39,8 +39,15 @@ impl Gateway {
 
     pub fn start(args: &[&str]) -> Self {
         let audit = Dir::new();
-        let log = audit.join("log");
-        let mut all = vec!["serve", "--port", "0", "--audit", &log, "--log", "off"];
+        let mut gateway = Self::start_with_log(&audit.join("log"), args);
+        gateway.audit = audit;
+        gateway
+    }
+
+    /// With a log that outlives it.
+    pub fn start_with_log(log: &str, args: &[&str]) -> Self {
+        let audit = Dir::new();
+        let mut all = vec!["serve", "--port", "0", "--audit", log, "--log", "off"];
         all.extend(args);
         let mut process = command(&all).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();

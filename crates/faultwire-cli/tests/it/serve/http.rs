@@ -46,6 +46,12 @@ impl Request {
         self
     }
 
+    /// Leaves the length to whoever sets other headers.
+    pub fn without_length(mut self) -> Self {
+        self.length = false;
+        self
+    }
+
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self

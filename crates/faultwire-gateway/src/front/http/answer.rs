@@ -22,6 +22,14 @@ use crate::wire;
 /// stream: somebody on the way may give up on an answer that does not begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a client takes for an answer, and which trace it belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Takes<'a> {
+    pub streams: bool,
+    pub surface: Surface,
+    pub trace: Option<&'a str>,
+}
+
 /// What is known of the answer before there is one.
 pub(crate) struct Manner {
     pub party: Arc<Party>,
@@ -47,24 +55,31 @@ impl Manner {
 }
 
 /// The answer to a request that stays outside: no message of MCP was read.
-pub(crate) async fn refuse(gateway: &Gateway, condition: Condition, why: &str) -> Response<Body> {
+pub(crate) async fn refuse(
+    gateway: &Gateway,
+    trace: Option<&str>,
+    condition: Condition,
+    why: &str,
+) -> Response<Body> {
     let party = &gateway.anybody();
     let failing = Failing::observed(party.contract(), condition).saying(why);
-    refuse_with(party, Surface::Http, None, failing, wire::INVALID_REQUEST).await
+    let takes = Takes { streams: false, surface: Surface::Http, trace };
+    refuse_with(party, takes, None, failing, wire::INVALID_REQUEST).await
 }
 
 /// The same for a failure that is known better, with the status that the protocol fixes.
 pub(crate) async fn refuse_with(
     party: &Arc<Party>,
-    surface: Surface,
+    takes: Takes<'_>,
     status: Option<StatusCode>,
     failing: Failing,
     number: i64,
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, 0));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker =
-        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged: Bridged::No };
+    let Takes { surface, trace, .. } = takes;
+    let bridged = Bridged::No;
+    let asker = Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged, trace };
     party.door.refuse(asker, None, number, failing);
     let manner = Manner { status, ..Manner::new(party, surface) };
     of(exchange, manner, Box::new(|_| {})).await

@@ -12,7 +12,8 @@ use faultwire_contract::Condition;
 /// The answer to a request that comes from where none may.
 pub(crate) async fn refused(gateway: &Gateway, headers: &HeaderMap) -> Option<Response<Body>> {
     let why = objection(gateway, headers)?;
-    Some(refuse(gateway, Condition::Forbidden, why).await)
+    let trace = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
+    Some(refuse(gateway, trace, Condition::Forbidden, why).await)
 }
 
 fn objection(gateway: &Gateway, headers: &HeaderMap) -> Option<&'static str> {

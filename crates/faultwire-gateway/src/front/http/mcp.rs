@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use faultwire_contract::{Aspect, Condition, Line, Sort, Surface, peek};
+use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
@@ -15,7 +15,7 @@ use crate::era::{self, Bridge, Era};
 use crate::exchange::Exchange;
 use crate::failing::Failing;
 use crate::front::http::Body;
-use crate::front::http::answer::{self, Manner, accepted, bare, refuse, refuse_with};
+use crate::front::http::answer::{self, Manner, Takes, accepted, bare, refuse, refuse_with};
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
@@ -38,8 +38,9 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let clients = gateway.clients();
     let Some(access) = clients.find(bearer(request.headers())) else {
+        let takes = Takes::of(request.headers());
         let why = "Show a bearer token that is known here";
-        return refuse(gateway, Condition::Unauthorized, why).await;
+        return refuse(gateway, takes.trace, Condition::Unauthorized, why).await;
     };
     match *request.method() {
         Method::POST => post(gateway, mount, access, request).await,
@@ -59,16 +60,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// What a client takes for an answer.
-#[derive(Clone, Copy)]
-struct Takes {
-    streams: bool,
-    surface: Surface,
-}
-
-impl Takes {
-    fn of(headers: &HeaderMap) -> Self {
-        let mut takes = Self { streams: false, surface: Surface::Mcp };
+impl<'a> Takes<'a> {
+    pub(crate) fn of(headers: &'a HeaderMap) -> Self {
+        let trace = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
+        let mut takes = Self { streams: false, surface: Surface::Mcp, trace };
         let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) else {
             return takes;
         };
@@ -96,10 +91,20 @@ async fn post(
             let party = &mount.anybody();
             let failing =
                 Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value));
-            return refuse_with(party, Surface::Http, None, failing.saying(why), 0).await;
+            return refuse_with(
+                party,
+                Takes { surface: Surface::Http, ..takes },
+                None,
+                failing.saying(why),
+                0,
+            )
+            .await;
         }
     };
     let seen = peek(&line);
+    if gateway.is_closing() && matches!(seen.sort(), Sort::Request) {
+        return closing(&mount.party(access), takes, &seen).await;
+    }
     if let Some(id) = session_id(&head.headers) {
         return match mount.session(id, access) {
             Some(session) => {
@@ -109,7 +114,7 @@ async fn post(
                 }
                 in_session(&session, takes, &line, &seen).await
             }
-            None => no_session(mount, takes.surface).await,
+            None => no_session(mount, takes).await,
         };
     }
     if seen.method.as_deref() == Some(wire::INITIALIZE) {
@@ -125,18 +130,36 @@ async fn post(
     statelessly(mount, party, takes, &line, &seen).await
 }
 
+/// The gateway takes nothing new.
+async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Response<Body> {
+    let condition = Condition::NotReady;
+    let failing = Failing::observed(party.contract(), condition)
+        .saying("The gateway is shutting down")
+        .outcome(Outcome::NotSent);
+    let objection = Objection { failing, number: condition.rpc_code() };
+    let mut answer = object(party, takes, seen, objection).await;
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer
+}
+
 /// The answer to a request whose version is not right.
 async fn object(
     party: &Arc<Party>,
-    takes: Takes,
+    takes: Takes<'_>,
     seen: &Line<'_>,
     objection: Objection,
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, 0));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let surface = takes.surface;
-    let asker =
-        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged: Bridged::No };
+    let Takes { surface, trace, .. } = takes;
+    let asker = Asker {
+        party,
+        outlet: Some(&outlet),
+        known_as: None,
+        surface,
+        bridged: Bridged::No,
+        trace,
+    };
     party.door.refuse(asker, seen.id, objection.number, objection.failing);
     let manner =
         Manner { status: Some(StatusCode::BAD_REQUEST), ..Manner::new(party, takes.surface) };
@@ -146,7 +169,7 @@ async fn object(
 /// A message of a session.
 async fn in_session(
     session: &Arc<Session>,
-    takes: Takes,
+    takes: Takes<'_>,
     line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
@@ -171,14 +194,14 @@ async fn in_session(
 async fn begin(
     mount: &Arc<Mount>,
     access: &Arc<Access>,
-    takes: Takes,
+    takes: Takes<'_>,
     line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
     let facts = mount.anybody().session().clone();
     let session = match mount.begin(facts, access) {
         Ok(session) => session,
-        Err(why) => return crowded(mount, takes.surface, &why).await,
+        Err(why) => return crowded(mount, takes, &why).await,
     };
     let mut answer = if mount.is_only_modern() {
         bare(StatusCode::BAD_GATEWAY)
@@ -219,13 +242,13 @@ fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
 async fn statelessly(
     mount: &Arc<Mount>,
     party: &Arc<Party>,
-    takes: Takes,
+    takes: Takes<'_>,
     line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
     let shared = match mount.shared() {
         Ok(shared) => shared,
-        Err(why) => return crowded(mount, takes.surface, &NoSession::Start(why)).await,
+        Err(why) => return crowded(mount, takes, &NoSession::Start(why)).await,
     };
     let link = Arc::clone(&shared.running.link);
     let is_request = matches!(seen.sort(), Sort::Request);
@@ -271,7 +294,7 @@ struct Way<'a> {
 /// Hands a message to the pipeline, and waits for what comes of it.
 async fn exchange(
     way: Way<'_>,
-    takes: Takes,
+    takes: Takes<'_>,
     line: &[u8],
     seen: &Line<'_>,
     on_end: OnEnd,
@@ -281,7 +304,14 @@ async fn exchange(
     let limits = &party.settings.limits;
     let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, limits.line_bytes));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker = Asker { party, outlet: Some(&outlet), known_as, surface: takes.surface, bridged };
+    let asker = Asker {
+        party,
+        outlet: Some(&outlet),
+        known_as,
+        surface: takes.surface,
+        bridged,
+        trace: takes.trace,
+    };
     hand_over(link, asker, line);
     let modern = known_as.is_some();
     let manner = Manner { modern, ..Manner::new(party, takes.surface) };
@@ -295,7 +325,7 @@ async fn exchange(
             Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
                 .saying("There is no message in it");
         let status = Some(StatusCode::BAD_REQUEST);
-        return refuse_with(party, takes.surface, status, failing, wire::INVALID_REQUEST).await;
+        return refuse_with(party, takes, status, failing, wire::INVALID_REQUEST).await;
     }
     answer::of(exchange, manner, on_end).await
 }
@@ -330,7 +360,7 @@ fn expected(line: &[u8], seen: &Line<'_>) -> usize {
 async fn get(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
     let Some(id) = session_id(headers) else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
     let Some(session) = mount.session(id, access) else {
-        return no_session(mount, Surface::Mcp).await;
+        return no_session(mount, Takes::of(headers)).await;
     };
     let standing = session.streams.open();
     answer::stream(&standing, None, Box::new(|exchange| _ = exchange.abandon()))
@@ -341,7 +371,7 @@ async fn delete(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Res
     if mount.session(id, access).is_some() && mount.end(id) {
         bare(StatusCode::NO_CONTENT)
     } else {
-        no_session(mount, Surface::Mcp).await
+        no_session(mount, Takes::of(headers)).await
     }
 }
 
@@ -350,15 +380,15 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The protocol says 404 here, and clients begin a new session then.
-async fn no_session(mount: &Mount, surface: Surface) -> Response<Body> {
+async fn no_session(mount: &Mount, takes: Takes<'_>) -> Response<Body> {
     let party = &mount.anybody();
     let failing = Failing::observed(party.contract(), Condition::NotReady)
         .saying("There is no such session; begin a new one");
     let status = Some(StatusCode::NOT_FOUND);
-    refuse_with(party, surface, status, failing, wire::INVALID_REQUEST).await
+    refuse_with(party, takes, status, failing, wire::INVALID_REQUEST).await
 }
 
-async fn crowded(mount: &Mount, surface: Surface, why: &NoSession) -> Response<Body> {
+async fn crowded(mount: &Mount, takes: Takes<'_>, why: &NoSession) -> Response<Body> {
     let party = &mount.anybody();
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
@@ -366,7 +396,7 @@ async fn crowded(mount: &Mount, surface: Surface, why: &NoSession) -> Response<B
     };
     let failing = Failing::observed(party.contract(), condition).saying(why.to_string());
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
-    refuse_with(party, surface, status, failing, condition.rpc_code()).await
+    refuse_with(party, takes, status, failing, condition.rpc_code()).await
 }
 
 /// The body on one line.

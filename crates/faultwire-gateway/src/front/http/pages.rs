@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     // What failed here, and for whom, is for whoever is on the machine.
     if !peer.ip().to_canonical().is_loopback() {
         let why = "This page is shown on the gateway's own machine only";
-        return refuse(gateway, Condition::Forbidden, why).await;
+        return refuse(gateway, None, Condition::Forbidden, why).await;
     }
     match path {
         "/metrics" => with("text/plain; version=0.0.4; charset=utf-8", gateway.metrics()),

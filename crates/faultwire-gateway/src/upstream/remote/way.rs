@@ -201,6 +201,11 @@ impl NoAnswer {
                 Outcome::NotSent,
                 format!("The server cannot be reached: {}", root(error)),
             ),
+            Self::Failed(error) if is_no_http(error) => (
+                Condition::UpstreamProtocol,
+                Outcome::MaybeExecuted,
+                "The server does not speak HTTP".to_owned(),
+            ),
             Self::Failed(error) => (
                 Condition::UpstreamCrashed,
                 Outcome::MaybeExecuted,
@@ -217,6 +222,17 @@ impl NoAnswer {
         };
         Failing::observed(contract, condition).saying(why).outcome(outcome)
     }
+}
+
+fn is_no_http(error: &legacy::Error) -> bool {
+    let mut next = error.source();
+    while let Some(error) = next {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// What is at the bottom of an error, in words that tell.

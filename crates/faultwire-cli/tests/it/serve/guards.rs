@@ -1,0 +1,243 @@
+//! Who may do what: every guard answers with the contract's code on both surfaces.
+
+use serde_json::{Value, json};
+
+use crate::serve::gateway::Gateway;
+use crate::serve::http::{Answer, Request};
+use crate::support::Dir;
+use crate::wrap::client::FAULTWIRE;
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+struct Guarded {
+    dir: Dir,
+    gateway: Gateway,
+}
+
+/// A gateway with these settings in front of the demo server.
+fn guarded(settings: &str) -> Guarded {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    for client in ["ann", "bob"] {
+        std::fs::write(dir.path().join(client), format!("{client}-token\n")).unwrap();
+    }
+    let settings = settings.replace("DIR", &dir.path().display().to_string());
+    std::fs::write(&config, settings).unwrap();
+    let gateway = Gateway::before(&["--config", &config], &[FAULTWIRE, "demo-server"]);
+    Guarded { dir, gateway }
+}
+
+impl Guarded {
+    fn request(&self, token: &str, tool: &str, arguments: &Value) -> Request {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let request = self.gateway.modern(&json!(1), "tools/call", &params);
+        if token.is_empty() {
+            request
+        } else {
+            request.header("authorization", &format!("Bearer {token}"))
+        }
+    }
+
+    fn call(&self, token: &str, tool: &str, arguments: &Value) -> Value {
+        self.request(token, tool, arguments).send().reply()
+    }
+
+    /// The same call as a client of HTTP.
+    fn problem(&self, token: &str, tool: &str, arguments: &Value) -> Answer {
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let mut request = self
+            .gateway
+            .request("POST", "/mcp")
+            .header("accept", "application/problem+json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool)
+            .header("traceparent", TRACE);
+        if !token.is_empty() {
+            request = request.header("authorization", &format!("Bearer {token}"));
+        }
+        request.body(body.to_string()).send()
+    }
+}
+
+fn envelope(reply: &Value) -> &Value {
+    &reply["result"]["structuredContent"]["error"]
+}
+
+#[test]
+fn o4_o5_o9_the_rows_of_the_matrix_on_both_surfaces() {
+    let guarded = guarded(
+        r#"
+contract = "owlclaw"
+timeout = "300ms"
+[tool.add]
+rate = "1/h"
+[[client]]
+name = "ann"
+token_file = "DIR/ann"
+tools = ["echo", "add", "hang", "crash", "leak", "rpc_error", "nosuch", "missing_file"]
+[[client]]
+name = "bob"
+token_file = "DIR/bob"
+budget = "0/d"
+"#,
+    );
+    let add = json!({ "a": 1, "b": 2 });
+    assert_eq!(guarded.call("ann-token", "add", &add)["result"]["content"][0]["text"], "3");
+    // What is provoked, as which client, and the code and status.
+    let rows: [(&str, &str, &str, Value, &str, u16); 6] = [
+        ("forbidden", "ann-token", "big", json!({ "kib": 1 }), "auth.forbidden", 403),
+        ("rate", "ann-token", "add", add, "governance.rate_limited", 429),
+        ("budget", "bob-token", "echo", json!({ "text": "x" }), "governance.budget_exceeded", 403),
+        ("timeout", "ann-token", "hang", json!({}), "runtime.timeout", 504),
+        ("crash", "ann-token", "crash", json!({}), "dependency.unavailable", 503),
+        ("arguments", "ann-token", "echo", json!({}), "protocol.version_conflict", 400),
+    ];
+    for (what, token, tool, arguments, code, status) in rows {
+        let params =
+            json!({ "name": tool, "arguments": arguments, "_meta": { "traceparent": TRACE } });
+        let request = guarded.gateway.modern(&json!(1), "tools/call", &params);
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        let reply = request.send().reply();
+        let told = envelope(&reply);
+        assert_eq!(told["code"], code, "{what}: {reply}");
+        let problem = guarded.problem(token, tool, &arguments);
+        assert_eq!(problem.status, status, "{what}: {problem:?}");
+        assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{what}");
+        let body = problem.json();
+        assert_eq!(body["status"], status, "{what}");
+        for field in ["code", "category", "retryable", "incident_id"] {
+            assert_eq!(body[field], told[field], "{what}: {field}");
+        }
+        // The incident is found by the trace, and the trace by the incident.
+        assert!(body["incident_id"].as_str().unwrap().contains("4bf92f3577b34da6"), "{body}");
+        let after = body["retry_after"].as_u64();
+        assert_eq!(problem.header("retry-after").and_then(|s| s.parse().ok()), after, "{what}");
+    }
+    // The true wait: one call an hour, and one was made just now.
+    let wait =
+        guarded.problem("ann-token", "add", &json!({ "a": 1, "b": 2 })).json()["retry_after"]
+            .as_u64();
+    assert!((3500..=3600).contains(&wait.unwrap()), "{wait:?}");
+    for token in ["", "wrong", "ann-token-", "ann"] {
+        let problem = guarded.problem(token, "echo", &json!({ "text": "x" }));
+        assert_eq!(problem.status, 401, "{token:?}");
+        assert_eq!(problem.header("www-authenticate"), Some("Bearer"));
+        assert_eq!(problem.json()["code"], "auth.unauthorized");
+    }
+    // The same words whether there is such a tool or not.
+    let words = |tool: &str| guarded.problem("ann-token", tool, &json!({})).json()["title"].clone();
+    assert_eq!(words("big"), words("absent"));
+    let log = format!("{:?}", guarded.gateway.records());
+    assert!(!log.contains("ann-token") && !log.contains("bob-token"), "a token is in the log");
+    assert!(log.contains("\"ann\""), "who called is in the log");
+}
+
+#[test]
+fn a_session_is_its_clients_alone() {
+    let guarded = guarded(
+        "[[client]]\nname = \"ann\"\ntoken_file = \"DIR/ann\"\nrole = \"reviewer\"\n\
+         [[client]]\nname = \"bob\"\ntoken_file = \"DIR/bob\"\n",
+    );
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let post = |token: &str, session: Option<&str>, message: &Value| {
+        let mut request = guarded
+            .gateway
+            .request("POST", "/mcp")
+            .header("content-type", "application/json")
+            .header("authorization", &format!("Bearer {token}"));
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        request.body(message.to_string()).send()
+    };
+    let begun = post("ann-token", None, &hello);
+    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                       "params": { "name": "missing_file", "arguments": {} } });
+    assert_eq!(post("bob-token", Some(&session), &call).status, 404);
+    assert_eq!(post("wrong", Some(&session), &call).status, 401);
+    assert_eq!(post("ann-token", Some(&session), &call).status, 200);
+    let records = guarded.gateway.records();
+    let record = records.iter().rfind(|r| r["fault"]["tool"] == "missing_file").unwrap();
+    assert_eq!(record["fault"]["session"]["client"], "ann");
+    assert_eq!(record["fault"]["session"]["role"], "reviewer");
+}
+
+#[test]
+fn budgets_survive_a_restart() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let log = dir.join("log");
+    let settings = "contract = \"owlclaw\"\n[[client]]\nname = \"all\"\nbudget = \"3/d\"\n";
+    std::fs::write(&config, settings).unwrap();
+    let mut spent = 0;
+    for round in 0..2 {
+        let args = ["--config", &config, "--", FAULTWIRE, "demo-server"];
+        let gateway = Gateway::start_with_log(&log, &args);
+        for _ in 0..2 {
+            let params = json!({ "name": "echo", "arguments": { "text": "x" } });
+            let reply = gateway.modern(&json!(1), "tools/call", &params).send().reply();
+            if reply["result"]["isError"] == true {
+                assert_eq!(envelope(&reply)["code"], "governance.budget_exceeded");
+            } else {
+                spent += 1;
+            }
+        }
+        assert_eq!(spent, 2 + round, "round {round}");
+        assert_eq!(gateway.end(), Some(0));
+    }
+}
+
+#[test]
+fn a_server_that_fails_again_and_again_is_left_alone() {
+    let guarded = guarded("contract = \"owlclaw\"\n[breaker]\nfailures = 3\nwait = \"1s\"\n");
+    for _ in 0..3 {
+        let reply = guarded.call("", "malformed", &json!({}));
+        assert_eq!(envelope(&reply)["code"], "dependency.unavailable");
+    }
+    let reply = guarded.call("", "echo", &json!({ "text": "x" }));
+    let told = envelope(&reply);
+    assert_eq!(told["code"], "dependency.unavailable", "{reply}");
+    assert!(told["message"].as_str().unwrap().contains("left alone"), "{reply}");
+    assert_eq!(told["retry_after"], 1, "{reply}");
+    // A failure of the tool itself would not have done that.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let reply = guarded.call("", "echo", &json!({ "text": "x" }));
+    assert_eq!(reply["result"]["content"][0]["text"], "x", "{reply}");
+    for _ in 0..10 {
+        guarded.call("", "missing_file", &json!({}));
+    }
+    let reply = guarded.call("", "echo", &json!({ "text": "y" }));
+    assert_eq!(reply["result"]["content"][0]["text"], "y", "{reply}");
+    drop(guarded.dir);
+}
+
+#[test]
+fn bodies_and_heads_have_limits() {
+    let guarded =
+        guarded("contract = \"owlclaw\"\n[serve]\nbody_bytes = 1000\nheader_bytes = 8192\n");
+    let gateway = &guarded.gateway;
+    let long = gateway.request("POST", "/mcp").body(vec![b'x'; 2000]).send();
+    assert_eq!(
+        (long.status, &*long.json()["title"].as_str().unwrap()),
+        (400, "The body has more than 1000 bytes")
+    );
+    // One that says nothing of its length.
+    let chunked = gateway
+        .request("POST", "/mcp")
+        .header("transfer-encoding", "chunked")
+        .header("content-length-not", "1");
+    let mut body = String::new();
+    for _ in 0..20 {
+        body.push_str(&format!("64\r\n{}\r\n", "x".repeat(100)));
+    }
+    body.push_str("0\r\n\r\n");
+    let answer = chunked.without_length().body(body).send();
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let head = gateway.request("GET", "/healthz").header("x-long", &"x".repeat(20_000)).send();
+    assert_eq!(head.status, 431);
+}

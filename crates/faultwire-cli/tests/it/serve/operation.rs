@@ -1,0 +1,176 @@
+//! How a gateway is run: drained, reloaded, watched.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::serve::gateway::Gateway;
+use crate::support::{Dir, command};
+use crate::wrap::client::FAULTWIRE;
+
+#[test]
+fn sigterm_drains_the_calls_in_flight() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    let params = |ms: u64| json!({ "name": "slow", "arguments": { "ms": ms } });
+    gateway.modern(&json!(0), "tools/call", &params(1)).send();
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..50)
+            .map(|n| {
+                let (gateway, session) = (&gateway, &session);
+                scope.spawn(move || match n % 2 {
+                    0 => gateway.call(session, n, "slow", &json!({ "ms": 1000 })),
+                    _ => gateway.modern(&json!(n), "tools/call", &params(1000)).send().reply(),
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(400));
+        gateway.signal("TERM");
+        std::thread::sleep(Duration::from_millis(100));
+        let late = gateway.modern(&json!("late"), "tools/call", &params(1)).send();
+        assert_eq!(late.status, 503, "{late:?}");
+        assert!(late.body.contains("shutting down"), "{late:?}");
+        assert_eq!(gateway.request("GET", "/readyz").send().status, 503);
+        assert_eq!(gateway.request("GET", "/healthz").send().status, 200);
+        for call in calls {
+            let reply = call.join().unwrap();
+            assert_ne!(reply["result"]["isError"], true, "{reply}");
+        }
+    });
+    assert_eq!(gateway.end(), Some(0));
+}
+
+#[test]
+fn sighup_renews_the_settings_and_keeps_the_old_ones_if_they_are_broken() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let token = |token: &str| std::fs::write(dir.path().join("token"), token).unwrap();
+    let write = |contract: &str, more: &str| {
+        let file = dir.join("token");
+        let text = format!(
+            "contract = {contract:?}\n[[client]]\nname = \"c\"\ntoken_file = {file:?}\n{more}"
+        );
+        std::fs::write(&config, text).unwrap();
+    };
+    token("first");
+    write("owlclaw", "");
+    let gateway = Gateway::before(&["--config", &config], &[FAULTWIRE, "demo-server"]);
+    let ask = |token: &str| {
+        let params = json!({ "name": "missing_file", "arguments": {} });
+        let request = gateway.modern(&json!(1), "tools/call", &params);
+        request.header("authorization", &format!("Bearer {token}")).send()
+    };
+    let until = |what: &str, fits: &dyn Fn() -> bool| {
+        let over = Instant::now() + Duration::from_secs(10);
+        while !fits() {
+            assert!(Instant::now() < over, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    assert!(ask("first").body.contains("incident_id"));
+    token("second");
+    write("kaiza", "");
+    gateway.signal("HUP");
+    until("the new token is known", &|| ask("second").status == 200);
+    assert_ne!(ask("first").status, 200);
+    assert!(ask("second").body.contains("error_code"), "the new contract holds");
+    // Broken in several ways: nothing changes.
+    for (contract, more) in
+        [("nosuch", ""), ("owlclaw", "nonsense = 1\n"), ("owlclaw", "[[client]]\n")]
+    {
+        token("third");
+        write(contract, more);
+        gateway.signal("HUP");
+        std::thread::sleep(Duration::from_millis(200));
+        assert_ne!(ask("third").status, 200, "{contract} {more}");
+        assert_eq!(ask("second").status, 200, "{contract} {more}");
+    }
+    write("owlclaw", "");
+    gateway.signal("HUP");
+    until("mended settings are taken", &|| ask("third").status == 200);
+}
+
+#[test]
+fn beyond_loopback_only_with_tokens() {
+    let dir = Dir::new();
+    let log = dir.join("log");
+    let run = |more: &[&str]| {
+        let mut args = vec!["serve", "--host", "0.0.0.0", "--port", "0", "--audit", &log];
+        args.extend(more);
+        command(&args).output().unwrap()
+    };
+    let refused = run(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("token") && told.contains("open_to_all"), "{told}");
+}
+
+#[test]
+fn mistakes_in_the_settings_say_where() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let rows = [
+        ("[serve]\nport = \"x\"\n", ":2", "port"),
+        ("[[client]]\nname = \"a\"\nrate = \"often\"\n", ":3", "60/m"),
+        ("[[client]]\nname = \"a\"\nbudget = \"5/s\"\n", ":3", "minute"),
+        (
+            "[[client]]\nname = \"a\"\ntoken_env = \"FAULTWIRE_NOT_SET\"\n",
+            "client",
+            "FAULTWIRE_NOT_SET",
+        ),
+        ("[[client]]\nrole = \"a\"\n", "client", "name"),
+        ("[[mount]]\nname = \"a b\"\ncommand = [\"x\"]\n", "mount", "URL"),
+        ("[[mount]]\nname = \"a\"\n", "mount", "command"),
+        ("[[mount]]\nname = \"a\"\nurl = \"ftp://x\"\n", "mount", "http://"),
+        (
+            "[[mount]]\nname = \"a\"\nurl = \"http://x\"\n[[mount]]\nname = \"a\"\nurl = \"http://x\"\n",
+            "mount",
+            "twice",
+        ),
+    ];
+    for (text, place, what) in rows {
+        std::fs::write(&config, text).unwrap();
+        let log = dir.join("log");
+        let output = command(&["serve", "--port", "0", "--audit", &log, "--config", &config])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}: {told}");
+        assert!(told.contains(place) && told.contains(what), "{text}: {told}");
+    }
+}
+
+#[test]
+fn metrics_and_the_page_show_what_happened() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    let session = gateway.begin();
+    gateway.call(&session, 1, "echo", &json!({ "text": "x" }));
+    gateway.call(&session, 2, "leak", &json!({}));
+    gateway.call(&session, 3, "<script>alert(1)</script>", &json!({}));
+    gateway.request("GET", "/").header("origin", "http://evil.example").send();
+    let metrics = gateway.request("GET", "/metrics").send().body;
+    for line in [
+        "faultwire_calls_total{tool=\"echo\",result=\"success\"} 1",
+        "faultwire_calls_total{tool=\"leak\",result=\"failure\"} 1",
+        "faultwire_failures_total{code=\"dependency.unavailable\",category=\"dependency\",origin=\"upstream\",tool=\"leak\"} 1",
+        "faultwire_rejected_requests_total{code=\"auth.forbidden\"} 1",
+        "faultwire_calls_in_flight 0",
+        "faultwire_servers 1",
+        "faultwire_audit_sync_seconds_count 3",
+        "faultwire_call_duration_seconds_count{tool=\"echo\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    assert!(metrics.contains("faultwire_redactions_total"), "{metrics}");
+    assert!(!metrics.contains("script"), "{metrics}");
+    let page = gateway.request("GET", "/").send();
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(
+        page.body.contains("dependency.unavailable") && page.body.contains("/mcp/"),
+        "{}",
+        page.body
+    );
+    assert!(!page.body.contains("<script>") && !page.body.contains("hunter2"), "{}", page.body);
+    let status = gateway.request("GET", "/api/status").send().json();
+    assert_eq!(status["failures"].as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,289 @@
+//! Servers behind a URL that do everything wrong: the table in the docs, driven row by row.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::serve::gateway::Gateway;
+use crate::support::Dir;
+
+/// A server on a real socket. Every tool misbehaves as its name says.
+fn start() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let own = address.clone();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            let own = own.clone();
+            std::thread::spawn(move || while one(&socket, &own) {});
+        }
+    });
+    address
+}
+
+/// One request and its answer. Whether the connection goes on.
+fn one(socket: &TcpStream, own: &str) -> bool {
+    let mut reader = BufReader::new(socket);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).is_err() || line.is_empty() {
+            return false;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let id = &message["id"];
+    let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
+    let mut say = |text: &str| socket.try_clone().unwrap().write_all(text.as_bytes()).is_ok();
+    let whole = |status: &str, headers: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    };
+    let json = "content-type: application/json\r\n";
+    let fine =
+        reply(json!({ "resultType": "complete", "content": [{ "type": "text", "text": "fine" }] }));
+    match message["method"].as_str() {
+        Some("server/discover") => {
+            let found = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                                "capabilities": { "tools": {} } });
+            return say(&whole("200 OK", json, &reply(found)));
+        }
+        Some("tools/list") => {
+            return say(&whole(
+                "200 OK",
+                json,
+                &reply(json!({ "resultType": "complete", "tools": [] })),
+            ));
+        }
+        Some("tools/call") => {}
+        _ => return say(&whole("202 Accepted", "", "")),
+    }
+    let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let note = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n";
+    match message["params"]["name"].as_str().unwrap_or_default() {
+        "fine" => say(&whole("200 OK", json, &fine)),
+        "sse_reply" => {
+            say(&format!("{events}: hello\n\n{note}event: message\ndata: {fine}\n\n"));
+            false
+        }
+        "redirected_once" if head.starts_with("POST /moved") => say(&whole("200 OK", json, &fine)),
+        "redirected_once" => say(&whole("307 Temporary Redirect", "location: /moved\r\n", "")),
+        "redirect_loop" => say(&whole("307 Temporary Redirect", "location: /mcp\r\n", "")),
+        "redirect_away" => {
+            let port = own.rsplit(':').next().unwrap();
+            let away = format!("location: http://localhost:{port}/mcp\r\n");
+            say(&whole("308 Permanent Redirect", &away, ""))
+        }
+        "redirect_to_get" => say(&whole("302 Found", "location: /moved\r\n", "")),
+        "never" => {
+            std::thread::sleep(Duration::from_secs(4));
+            false
+        }
+        "hangs_up" => false,
+        "no_http" => {
+            say("SSH-2.0-OpenSSH_9.2\r\n");
+            false
+        }
+        "status_401" => say(&whole("401 Unauthorized", "", "no")),
+        "status_403" => say(&whole("403 Forbidden", "", "no")),
+        "status_404" => {
+            say(&whole("404 Not Found", "content-type: text/html\r\n", "<html>where?</html>"))
+        }
+        "status_429" => say(&whole("429 Too Many Requests", "retry-after: 7\r\n", "")),
+        "status_500_html" => {
+            let page = "<html><body>password=hunter2 at /srv/app/main.py</body></html>";
+            say(&whole("500 Internal Server Error", "content-type: text/html\r\n", page))
+        }
+        "status_500_text" => say(&whole(
+            "500 Internal Server Error",
+            "",
+            "connect failed: postgres://u:hunter2@db/x",
+        )),
+        "status_500_empty" => say(&whole("500 Internal Server Error", "", "")),
+        "status_500_reply" => {
+            let failed = reply(json!({ "resultType": "complete", "isError": true,
+                "content": [{ "type": "text", "text": "it did not work out" }] }));
+            say(&whole("500 Internal Server Error", json, &failed))
+        }
+        "status_502" => say(&whole("502 Bad Gateway", "", "")),
+        "status_503" => say(&whole("503 Service Unavailable", "retry-after: 9\r\n", "")),
+        "status_504" => say(&whole("504 Gateway Timeout", "", "")),
+        "other_type" => say(&whole("200 OK", "content-type: text/html\r\n", "<p>hi</p>")),
+        "empty" => say(&whole("200 OK", json, "")),
+        "accepted" => say(&whole("202 Accepted", "", "")),
+        "no_json" => say(&whole("200 OK", json, "{\"jsonrpc\":\"2.0\",\"id\":")),
+        "other_id" => {
+            let other = json!({ "jsonrpc": "2.0", "id": 123456, "result": {} }).to_string();
+            say(&whole("200 OK", json, &other))
+        }
+        "compressed" => {
+            let headers = format!("{json}content-encoding: gzip\r\n");
+            say(&whole("200 OK", &headers, "\u{1f}\u{8}..."))
+        }
+        "too_long" => {
+            let long =
+                reply(json!({ "content": [{ "type": "text", "text": "x".repeat(200_000) }] }));
+            say(&whole("200 OK", json, &long))
+        }
+        "sse_too_long" => {
+            say(&format!("{events}data: {}", "x".repeat(200_000)));
+            false
+        }
+        "length_too_long" => {
+            say(&format!("HTTP/1.1 200 OK\r\n{json}content-length: 100000\r\n\r\n{fine}"));
+            false
+        }
+        "length_too_short" => {
+            say(&format!("HTTP/1.1 200 OK\r\n{json}content-length: 30\r\n\r\n{fine}"));
+            false
+        }
+        "sse_cut" => {
+            say(&format!("{events}{note}data: {}", &fine[..20]));
+            false
+        }
+        "sse_without_reply" => {
+            say(&format!("{events}{note}"));
+            false
+        }
+        other => panic!("the table has a row {other:?} that the server does not know"),
+    }
+}
+
+struct Row {
+    name: String,
+    failure: Option<(String, String)>,
+}
+
+fn rows() -> Vec<Row> {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fault-matrix.md"));
+    let text = text.unwrap();
+    let part = text.split("## Servers behind a URL").nth(1).expect("the part is there");
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let name = cells[0].strip_prefix("| `")?.strip_suffix('`')?;
+        let bare = |cell: &str| cell.trim_matches([' ', '|', '`']).to_owned();
+        let failure = (!bare(cells[3]).is_empty()).then(|| (bare(cells[3]), bare(cells[4])));
+        Some(Row { name: name.to_owned(), failure })
+    };
+    part.lines().filter_map(row).collect()
+}
+
+#[test]
+fn a5_a6_every_row_of_the_matrix() {
+    let address = start();
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    std::fs::write(&config, "contract = \"owlclaw\"\ntimeout = \"2s\"\n[limits]\nline_bytes = 65536\n[breaker]\nfailures = 0\n").unwrap();
+    let gateway = Gateway::before_url(&["--config", &config], &format!("http://{address}/mcp"));
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unreachable = [
+        ("refused", format!("http://{gone}/mcp")),
+        ("no_such_host", "http://no-such-host.invalid/mcp".to_owned()),
+        ("no_tls", format!("https://{address}/mcp")),
+    ];
+    let rows = rows();
+    assert!(rows.len() >= 30, "only {} rows", rows.len());
+    std::thread::scope(|scope| {
+        for row in &rows {
+            let (gateway, config) = (&gateway, &config);
+            let elsewhere = unreachable.iter().find(|(name, _)| *name == row.name);
+            scope.spawn(move || match elsewhere {
+                Some((_, url)) => {
+                    check(row, &Gateway::before_url(&["--config", config], url));
+                }
+                None => check(row, gateway),
+            });
+        }
+    });
+}
+
+fn check(row: &Row, gateway: &Gateway) {
+    let place = &row.name;
+    let params = json!({ "name": row.name, "arguments": {} });
+    let id = json!(format!("id of {place}"));
+    let reply = gateway.modern(&id, "tools/call", &params).send().reply();
+    assert_eq!(reply["id"], id, "{place}");
+    let Some((condition, outcome)) = &row.failure else {
+        assert_eq!(reply["result"]["content"][0]["text"], "fine", "{place}: {reply}");
+        return;
+    };
+    assert_eq!(reply["result"]["isError"], true, "{place}: {reply}");
+    assert!(!reply.to_string().contains("hunter2"), "{place}: {reply}");
+    let records = gateway.records();
+    let record = records.iter().find(|r| r["call"]["request"] == id).expect(place);
+    let fault = &record["fault"];
+    assert_eq!(fault["condition"], **condition, "{place}: {record}");
+    assert_eq!(fault["outcome"], **outcome, "{place}: {record}");
+    let after = reply["result"]["structuredContent"]["error"]["retry_after"].as_u64();
+    match &**place {
+        "status_429" => assert_eq!(after, Some(7), "{reply}"),
+        "status_503" => assert_eq!(after, Some(9), "{reply}"),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_session_that_the_server_lost_is_begun_again() {
+    let code = r#"
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+seen = {"sessions": 0, "calls": 0}
+class Server(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items(): self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self): self.answer(405)
+    def do_DELETE(self): self.answer(200)
+    def do_POST(self):
+        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        say = lambda r, **h: self.answer(200, json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode(), content_type="application/json", **h)
+        if m["method"] == "initialize":
+            seen["sessions"] += 1
+            return say({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}, mcp_session_id=f"s{seen['sessions']}")
+        if "id" not in m: return self.answer(202)
+        if m["method"] == "tools/list": return say({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+        seen["calls"] += 1
+        # Every session is forgotten after its first call.
+        if self.headers["mcp-session-id"] != f"s{seen['sessions']}" or seen["calls"] % 2 == 0:
+            return self.answer(404)
+        say({"content": [{"type": "text", "text": self.headers["mcp-session-id"] + " " + self.headers["mcp-protocol-version"]}]})
+server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+    let mut process = std::process::Command::new("python3")
+        .args(["-c", code])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let gateway = Gateway::before_url(&[], &format!("http://127.0.0.1:{}/mcp", port.trim()));
+    let session = gateway.begin();
+    for (id, expected) in [(1, "s1"), (2, "s2"), (3, "s3")] {
+        let reply = gateway.call(&session, id, "t", &json!({}));
+        let text = reply["result"]["content"][0]["text"].as_str();
+        assert_eq!(text, Some(&*format!("{expected} 2025-11-25")), "{reply}");
+    }
+    let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
+    assert_eq!(lost, 2);
+    drop(gateway);
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
