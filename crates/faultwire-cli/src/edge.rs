@@ -158,6 +158,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 }
 
 /// An environment variable, if it is set.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -292,6 +292,13 @@ impl Diff<'_> {
         self.compare(Impact::Breaking, "text.message", told(old), told(new));
         self.compare(Impact::Breaking, "the fallback", &old.fallback().id, &new.fallback().id);
         self.compare(Impact::Breaking, "the default profile", &old.profiles[0], &new.profiles[0]);
+        let session = |c: &Contract| c.session.as_ref().map(|s| format!("{s:?}"));
+        self.compare(
+            Impact::Breaking,
+            "the rules for sessions",
+            &text(session(old).as_ref()),
+            &text(session(new).as_ref()),
+        );
         let stack = |c: &Contract| c.stack.as_ref().map(|s| format!("{}={}", s.variable, s.value));
         self.compare(
             Impact::Breaking,

@@ -11,6 +11,7 @@ use crate::load;
 use crate::mistake::{Mistakes, nearest};
 use crate::redact::Redactor;
 use crate::retry::{Backoff, RetryClass};
+use crate::session::SessionRules;
 use crate::template::{Defaults, Template};
 
 /// Every fact of one contract file.
@@ -42,6 +43,8 @@ pub struct Contract {
     pub examples: Vec<Example>,
     /// When the stack is shown.
     pub stack: Option<Switch>,
+    /// How sessions begin, lock and end (K12).
+    pub session: Option<SessionRules>,
     pub(crate) codes: Vec<Code>,
     pub(crate) index: HashMap<String, usize>,
     pub(crate) fallback: usize,

@@ -55,6 +55,7 @@ mod redact;
 mod report;
 mod retry;
 mod schema;
+mod session;
 mod template;
 
 pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
@@ -75,3 +76,4 @@ pub use redact::{RedactRule, Redactor, RuleKind, strip};
 pub use report::{Meta, Report, Reset, Session};
 pub use retry::{Backoff, Question, Reason, RetryClass, Safety, Verdict, decide};
 pub use schema::SchemaOf;
+pub use session::{Reports, SessionCall, SessionRules, SessionState};

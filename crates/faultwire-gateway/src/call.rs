@@ -58,6 +58,9 @@ pub(crate) struct Call {
     party: Option<Arc<Party>>,
 }
 
+/// Where a call's progress is told, and under which token, if not as it is.
+pub(crate) type Ear = (Arc<dyn Outlet>, Option<Box<str>>);
+
 /// Which requests are treated in a way of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
@@ -190,7 +193,7 @@ impl Call {
     }
 
     /// Where to tell of progress, and under which token, if not as it is.
-    pub(crate) fn hears_progress(&self) -> Option<(Arc<dyn Outlet>, Option<Box<str>>)> {
+    pub(crate) fn hears_progress(&self) -> Option<Ear> {
         Some((Arc::clone(self.outlet.as_ref()?), self.known_token.clone()))
     }
 

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn legacy_results_become_modern_ones() {
         let check = |line: &str, method: &str, expected: &str| {
-            let reply: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+            let reply: Map<String, Value> = serde_json::from_str(line).unwrap();
             assert!(reply.contains_key("result"));
             let at = line.find("\"result\":").unwrap() + 9;
             let raw: &RawValue = serde_json::from_str(&line[at..line.len() - 1]).unwrap();

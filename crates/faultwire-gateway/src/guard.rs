@@ -4,4 +4,5 @@ pub(crate) mod access;
 pub(crate) mod arguments;
 pub(crate) mod breaker;
 pub(crate) mod budget;
+pub(crate) mod session;
 pub(crate) mod version;

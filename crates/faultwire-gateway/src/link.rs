@@ -199,6 +199,7 @@ impl Link {
     /// A call failed. It is sent again if that is allowed, else it is answered.
     pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
         failing.tool = self.tools().facts(call.tool());
+        self.turn_lost(&call, &failing.report.code);
         if let Some(breaker) = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall) {
             let condition = failing.report.condition;
             if breaker.failed(condition, edge::now()) {
@@ -332,9 +333,16 @@ impl Link {
     /// What is wrong with a call's arguments, if they are to be refused for it.
     pub(crate) fn misfit(&self, call: &Call) -> Option<Failing> {
         let name = call.tool()?;
-        let tool = self.tools().get(name).cloned()?;
+        let tool = self.tools().get(name).cloned();
         let story = call.story();
         let arguments = story.arguments.as_ref().map(ToString::to_string);
+        let turn = call
+            .party()
+            .and_then(|party| self.out_of_turn(party, name, tool.as_deref(), arguments.as_deref()));
+        if turn.is_some() {
+            return turn;
+        }
+        let tool = tool?;
         self.refusal(name, &tool, arguments.as_deref())
     }
 

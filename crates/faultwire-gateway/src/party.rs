@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use faultwire_contract::{Contract, Session, Surface};
+use faultwire_contract::{Contract, Session, SessionState, Surface};
 
 use crate::door::Door;
 use crate::edge;
@@ -24,6 +24,8 @@ pub(crate) struct Party {
     /// a name.
     pub name: Option<String>,
     session: Mutex<Session>,
+    /// How its session stands, where the contract has rules for that.
+    standing: Mutex<SessionState>,
 }
 
 /// Who sent a message, and how it is to be answered.
@@ -77,6 +79,7 @@ impl Party {
             access: None,
             name: None,
             session: Mutex::new(session),
+            standing: Mutex::default(),
         })
     }
 
@@ -95,7 +98,8 @@ impl Party {
             ..session
         };
         let access = Some(Arc::clone(access)).filter(|access| !access.is_free());
-        Arc::new(Self { door, settings, outlet, access, name, session: Mutex::new(session) })
+        let (session, standing) = (Mutex::new(session), Mutex::default());
+        Arc::new(Self { door, settings, outlet, access, name, session, standing })
     }
 
     /// Whether it was made for this access, and not for one that was replaced.
@@ -124,6 +128,10 @@ impl Party {
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn standing(&self) -> MutexGuard<'_, SessionState> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks in the way of a client that has one stream for everything.

@@ -62,7 +62,7 @@ fn greeting(address: SocketAddr, names: &[String]) -> String {
             text.push_str(&format!("  {name}: http://{address}/mcp/{name}\n"));
         }
     }
-    text.push_str(&format!("Metrics: http://{address}/metrics   Ctrl-C ends it\n"));
+    text.push_str(&format!("Status: http://{address}/   Ctrl-C ends it\n"));
     text
 }
 

@@ -1,7 +1,8 @@
 //! Every command in the documents is run, and its output is what they show.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use crate::support::Dir;
 
@@ -41,11 +42,47 @@ fn matches(shown: &[String], printed: &[&str]) -> bool {
     }
 }
 
+/// A command that goes on until the document is over.
+struct Running {
+    process: Child,
+    /// What it keeps is not the user's.
+    _state: Dir,
+}
+
+impl Running {
+    fn start(line: &str, shown: &[String], path: &str) -> Self {
+        let state = Dir::new();
+        let mut process = Command::new("sh")
+            .args(["-c", &format!("exec {line}")])
+            .current_dir(root())
+            .env("PATH", path)
+            .env("XDG_STATE_HOME", state.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let printed: Vec<String> = lines.take(shown.len()).map_while(Result::ok).collect();
+        let running = Self { process, _state: state };
+        assert_eq!(printed, shown, "{line}");
+        running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").arg(&pid).status();
+        let _ = self.process.wait();
+    }
+}
+
 fn check(document: &str) -> usize {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
     let commands = commands(&text);
     let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
+    // Commands that go on, for those below them.
+    let mut running = Vec::new();
     for (command, shown) in &commands {
         if let Some(script) = ["scripts/test", "scripts/soak-audit", "scripts/fuzz", "cargo bench"]
             .iter()
@@ -56,6 +93,10 @@ fn check(document: &str) -> usize {
             continue;
         }
         let line = command.replace("cargo run --release --", "faultwire");
+        if line.starts_with("faultwire serve") && !line.contains("--help") {
+            running.push(Running::start(&line, shown, &path));
+            continue;
+        }
         let output = Command::new("sh")
             .args(["-c", &line])
             .current_dir(root())

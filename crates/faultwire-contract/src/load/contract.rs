@@ -11,6 +11,7 @@ use crate::contract::{Contract, Example, Release};
 use crate::mistake::{Mistakes, nearest};
 use crate::redact::Redactor;
 use crate::report::Report;
+use crate::session::{Reports, SessionRules};
 
 const TABLES: &[&str] = &[
     "contract",
@@ -19,6 +20,7 @@ const TABLES: &[&str] = &[
     "defaults",
     "text",
     "stack",
+    "session",
     "retry",
     "alert",
     "conditions",
@@ -65,6 +67,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
     let (section, head) = head?;
     let fallback = section.need_text("fallback", "name the code for what nothing else fits");
     let fallback = fallback.and_then(|id| known.living(section, &id, "\"fallback\""));
+    let session = session(root, &head.categories);
     Some(Contract {
         name: head.name?,
         version: head.version?,
@@ -79,6 +82,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
         releases,
         examples,
         stack: policy::stack(root),
+        session,
         fallback: fallback?,
         conditions: conditions?,
         mcp: mcp?,
@@ -131,6 +135,52 @@ impl Known<'_> {
 
 pub(super) fn owned(texts: &[Text<'_>]) -> Vec<String> {
     texts.iter().map(|t| t.value.to_owned()).collect()
+}
+
+fn session(root: &Section<'_>, categories: &[String]) -> Option<SessionRules> {
+    let section = root.section("session")?;
+    section.allow(&[
+        "begin",
+        "end",
+        "lock_categories",
+        "while_locked",
+        "reading_while_locked",
+        "reports",
+    ]);
+    let begin = section.need_text("begin", "name the tool that begins a session")?;
+    let lock_categories = section.texts("lock_categories").unwrap_or_default();
+    for category in &lock_categories {
+        if !categories.iter().any(|known| known == category.value) {
+            let help = match nearest(category.value, categories.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "name categories of this contract".to_owned(),
+            };
+            let what = format!("{:?} is no category of this contract", category.value);
+            section.log.note(&category.at, what, help);
+        }
+    }
+    let reports = section.section("reports").and_then(|reports| {
+        reports.allow(&["tools", "argument", "under"]);
+        let argument = reports.need_text("argument", "name the argument that says where");
+        let under = reports.need_text("under", "name the directory, with a / at its end");
+        let (argument, under) = (argument?, under?);
+        if !under.value.ends_with('/') {
+            reports.log.note(&under.at, "a directory ends with /", "write it as docs/reports/");
+        }
+        Some(Reports {
+            tools: owned(&reports.texts("tools").unwrap_or_default()),
+            argument: argument.value.to_owned(),
+            under: under.value.to_owned(),
+        })
+    });
+    Some(SessionRules {
+        begin: begin.value.to_owned(),
+        end: owned(&section.texts("end").unwrap_or_default()),
+        lock_categories: owned(&lock_categories),
+        while_locked: owned(&section.texts("while_locked").unwrap_or_default()),
+        reading_while_locked: section.boolean("reading_while_locked").unwrap_or(true),
+        reports,
+    })
 }
 
 fn redactor(root: &Section<'_>) -> Redactor {

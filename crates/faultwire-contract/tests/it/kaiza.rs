@@ -1,7 +1,8 @@
 //! The clauses of KAIZA that the contract file carries.
 
 use faultwire_contract::{
-    Condition, Fault, FaultError, Profile, Report, Stamp, Surface, builtin, cause,
+    Condition, Fault, FaultError, Profile, Report, SessionCall, SessionState, Stamp, Surface,
+    builtin, cause,
 };
 use serde_json::{Value, json};
 
@@ -245,4 +246,35 @@ fn k11_the_client_actions_of_section_7() {
     assert!(action("UNAUTHORIZED_ACTION").contains("Check role and permissions"));
     assert!(action("PLAN_NOT_APPROVED").contains("Verify plan is approved"));
     assert!(contract.codes().iter().all(|c| !c.action.is_empty()));
+}
+
+#[test]
+fn k12_sessions_begin_lock_and_are_unlocked() {
+    let contract = builtin("kaiza").unwrap();
+    let rules = contract.session.as_ref().unwrap();
+    let call = |tool, arguments, read_only| SessionCall {
+        tool,
+        arguments,
+        read_only,
+        workspace_root: Some("/w/"),
+    };
+    let report = json!({ "path": "docs/reports/failure.md" });
+    let new = SessionState::default();
+    let write = call("write_file", None, false);
+    assert_eq!(rules.judge(new, &write), Err(Condition::NotReady));
+    assert_eq!(rules.judge(new, &call("begin_session", None, false)), Ok(()));
+    let open = rules.after_success(new, "begin_session");
+    assert_eq!(rules.judge(open, &write), Ok(()));
+    let harmless = contract.code_for(Condition::InvalidArguments, None);
+    assert_eq!(rules.after_failure(open, harmless), open);
+    let bad = contract.codes().iter().find(|code| code.category == "governance").unwrap();
+    let locked = rules.after_failure(open, bad);
+    assert!(locked.locked);
+    assert_eq!(rules.judge(locked, &write), Err(Condition::Locked));
+    assert_eq!(rules.judge(locked, &call("look", None, true)), Ok(()));
+    assert_eq!(rules.judge(locked, &call("read_file", None, false)), Ok(()));
+    assert_eq!(rules.judge(locked, &call("write_file", Some(&report), false)), Ok(()));
+    assert_eq!(rules.after_success(locked, "begin_session"), open);
+    assert_eq!(rules.after_success(locked, "end_session"), new);
+    assert_eq!(rules.after_success(locked, "read_file"), locked);
 }

@@ -33,7 +33,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 }
 
 /// A message of a session: the version was agreed on, and may be named again.
-pub(crate) fn in_session(contract: &Contract, headers: &HeaderMap) -> Result<(), Objection> {
+pub(crate) fn in_session(contract: &Contract, headers: &HeaderMap) -> Result<(), Box<Objection>> {
     match named(headers) {
         Some(version) if !LEGACY.contains(&version) => Err(unsupported(contract, version, true)),
         _ => Ok(()),
@@ -45,7 +45,7 @@ pub(crate) fn statelessly(
     contract: &Contract,
     headers: &HeaderMap,
     seen: &Line<'_>,
-) -> Result<(), Objection> {
+) -> Result<(), Box<Objection>> {
     let (head, said) = (named(headers), Said::of(seen));
     if let Some(version) = head.filter(|version| !all().any(|known| known == *version)) {
         return Err(unsupported(contract, version, true));
@@ -59,23 +59,23 @@ pub(crate) fn statelessly(
             Err(conflict(contract, why))
         }
         (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
-        (Some(_), None) if is_request => Err(Objection {
+        (Some(_), None) if is_request => Err(Box::new(Objection {
             failing: Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
                 .saying(format!("The request has no _meta[\"{}\"]", wire::PROTOCOL_VERSION))
                 .outcome(Outcome::NotSent),
             number: -32602,
-        }),
+        })),
         (Some(_), None) => Ok(()),
         (None, Some(body)) => {
             let why = format!("The body names version {body}, the header MCP-Protocol-Version not");
             Err(conflict(contract, why))
         }
-        (None, None) => Err(Objection {
+        (None, None) => Err(Box::new(Objection {
             failing: Failing::observed(contract, Condition::NotReady)
                 .saying("There is no session; begin with initialize")
                 .outcome(Outcome::NotSent),
             number: wire::INVALID_REQUEST,
-        }),
+        })),
     }
 }
 
@@ -85,7 +85,7 @@ fn mirrored(
     headers: &HeaderMap,
     seen: &Line<'_>,
     said: &Said,
-) -> Result<(), Objection> {
+) -> Result<(), Box<Objection>> {
     let method = seen.method.as_deref().unwrap_or_default();
     let target = match method {
         "tools/call" | "prompts/get" => said.name.as_deref(),
@@ -134,7 +134,7 @@ pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The version is none that is spoken here.
-pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Objection {
+pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Box<Objection> {
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
         .saying(format!("Version {:?} is not spoken here", shortened(version)))
         .outcome(Outcome::NotSent);
@@ -144,14 +144,14 @@ pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -
     let row = contract.code(&failing.report.code);
     failing.report.status =
         row.filter(|row| in_header && row.status.contains(&UPGRADE)).map(|_| UPGRADE);
-    Objection { failing, number: Condition::UnsupportedVersion.rpc_code() }
+    Box::new(Objection { failing, number: Condition::UnsupportedVersion.rpc_code() })
 }
 
-fn conflict(contract: &Contract, why: String) -> Objection {
+fn conflict(contract: &Contract, why: String) -> Box<Objection> {
     let failing = Failing::observed(contract, Condition::VersionConflict)
         .saying(why)
         .outcome(Outcome::NotSent);
-    Objection { failing, number: Condition::VersionConflict.rpc_code() }
+    Box::new(Objection { failing, number: Condition::VersionConflict.rpc_code() })
 }
 
 fn shortened(version: &str) -> &str {

@@ -177,19 +177,24 @@ impl Link {
                 Ok(tools.get(&params.name).cloned())
             }
         };
+        let arguments = params.arguments.map(RawValue::get);
+        if let Ok(tool) = &known
+            && let Some(failing) =
+                self.out_of_turn(asker.party, &params.name, tool.as_deref(), arguments)
+        {
+            call.fail(failing);
+            return Verdict::Drop;
+        }
         match known {
             Err(()) => self.open_after_list(call, place),
             Ok(None) => self.open(call, place),
-            Ok(Some(tool)) => {
-                let arguments = params.arguments.map(RawValue::get);
-                match self.refusal(&params.name, &tool, arguments) {
-                    Some(failing) => {
-                        call.fail(Failing { tool: tool.facts, ..failing });
-                        Verdict::Drop
-                    }
-                    None => self.open(call, place),
+            Ok(Some(tool)) => match self.refusal(&params.name, &tool, arguments) {
+                Some(failing) => {
+                    call.fail(Failing { tool: tool.facts, ..failing });
+                    Verdict::Drop
                 }
-            }
+                None => self.open(call, place),
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! From the server to the client.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use faultwire_contract::{
     Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
@@ -10,14 +10,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::batch;
-use crate::call::{Call, Method};
+use crate::call::{Call, Ear, Method};
 use crate::calls::Unmatched;
 use crate::edge;
 use crate::era;
 use crate::failing::{Failing, Said};
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::nesting::deeper_than;
-use crate::outlet::Outlet;
 use crate::party::Bridged;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
@@ -145,6 +144,7 @@ impl Link {
                 }
             }
             Method::ToolsCall => {
+                self.turn_over(&call);
                 if let (Some(metrics), Some(tool)) = (&self.door.metrics, call.tool()) {
                     metrics.succeeded(tool, edge::now().saturating_duration_since(call.since));
                 }
@@ -255,7 +255,7 @@ impl Link {
     }
 
     /// Something was heard of a call. Where else than to the client's one stream it goes.
-    fn progress(&self, token: &Value) -> Option<(Arc<dyn Outlet>, Option<Box<str>>)> {
+    fn progress(&self, token: &Value) -> Option<Ear> {
         let mut state = self.state();
         let now = edge::now();
         // The token is mostly the id itself.

@@ -68,13 +68,11 @@ impl Listener {
                 None => more.await,
                 Some(patience) => {
                     let patience = patience + Duration::from_millis(1);
-                    match tokio::time::timeout(patience, more).await {
-                        Ok(more) => more,
-                        Err(_) => {
-                            self.give_up_fragment();
-                            continue;
-                        }
-                    }
+                    let Ok(more) = tokio::time::timeout(patience, more).await else {
+                        self.give_up_fragment();
+                        continue;
+                    };
+                    more
                 }
             };
             match more {

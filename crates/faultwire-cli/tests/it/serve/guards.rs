@@ -223,7 +223,7 @@ fn bodies_and_heads_have_limits() {
     let gateway = &guarded.gateway;
     let long = gateway.request("POST", "/mcp").body(vec![b'x'; 2000]).send();
     assert_eq!(
-        (long.status, &*long.json()["title"].as_str().unwrap()),
+        (long.status, long.json()["title"].as_str().unwrap()),
         (400, "The body has more than 1000 bytes")
     );
     // One that says nothing of its length.
@@ -240,4 +240,53 @@ fn bodies_and_heads_have_limits() {
     assert_eq!(answer.status, 400, "{answer:?}");
     let head = gateway.request("GET", "/healthz").header("x-long", &"x".repeat(20_000)).send();
     assert_eq!(head.status, 431);
+}
+
+#[test]
+fn k12_sessions_are_begun_and_lock() {
+    let code = r#"
+import sys, json
+tools = ["begin_session", "end_session", "read_file", "write_file", "break_rules", "peek"]
+def answer(name, arguments):
+    if name == "break_rules": return {"isError": True, "content": [{"type": "text", "text": json.dumps({"error_code": "POLICY_VIOLATION", "human_message": "no"})}]}
+    return {"content": [{"type": "text", "text": name}]}
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize": r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif m["method"] == "tools/list": r = {"tools": [{"name": t, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": t == "peek"}} for t in tools]}
+    else: r = answer(m["params"]["name"], m["params"].get("arguments"))
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let gateway = Gateway::before(&["--contract", "kaiza"], &["python3", "-c", code]);
+    let sessions = [gateway.begin(), gateway.begin()];
+    let mut id = 0;
+    let mut call = |session: &str, tool: &str, arguments: &Value| {
+        id += 1;
+        let reply = gateway.call(session, id, tool, arguments);
+        if reply["result"]["isError"] != true {
+            return "fine".to_owned();
+        }
+        reply["result"]["structuredContent"]["error_code"].as_str().unwrap().to_owned()
+    };
+    let none = json!({});
+    let report = json!({ "path": "docs/reports/failure.md" });
+    let escape = json!({ "path": "docs/reports/../x" });
+    let first = &sessions[0];
+    assert_eq!(call(first, "read_file", &none), "SESSION_NOT_INITIALIZED");
+    assert_eq!(call(first, "begin_session", &none), "fine");
+    assert_eq!(call(first, "write_file", &none), "fine");
+    assert_eq!(call(first, "break_rules", &none), "POLICY_VIOLATION");
+    assert_eq!(call(first, "write_file", &none), "SESSION_LOCKED");
+    assert_eq!(call(first, "write_file", &escape), "SESSION_LOCKED");
+    assert_eq!(call(first, "write_file", &report), "fine");
+    assert_eq!(call(first, "read_file", &none), "fine");
+    assert_eq!(call(first, "peek", &none), "fine");
+    // Another session has a lock of its own.
+    assert_eq!(call(&sessions[1], "begin_session", &none), "fine");
+    assert_eq!(call(&sessions[1], "write_file", &none), "fine");
+    assert_eq!(call(first, "begin_session", &none), "fine");
+    assert_eq!(call(first, "write_file", &none), "fine");
+    assert_eq!(call(first, "end_session", &none), "fine");
+    assert_eq!(call(first, "write_file", &none), "SESSION_NOT_INITIALIZED");
 }

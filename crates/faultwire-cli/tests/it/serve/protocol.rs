@@ -131,6 +131,9 @@ for line in sys.stdin:
     assert!(second.event().is_none());
 }
 
+/// What, the message, its headers, and the status and number of the answer.
+type VersionRow = (&'static str, serde_json::Value, Vec<(&'static str, &'static str)>, u16, i64);
+
 #[test]
 fn versions_must_be_known_and_the_same_everywhere() {
     let gateway = Gateway::demo(&["--contract", "owlclaw"]);
@@ -143,12 +146,12 @@ fn versions_must_be_known_and_the_same_everywhere() {
     };
     let legacy = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let call = body("2026-07-28");
-    let right: &[(&str, &str)] = &[
+    let right: &[(&'static str, &'static str)] = &[
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/call"),
         ("mcp-name", "echo"),
     ];
-    let rows: Vec<(&str, serde_json::Value, Vec<(&str, &str)>, u16, i64)> = vec![
+    let rows: Vec<VersionRow> = vec![
         ("right", call.clone(), right.to_vec(), 200, 0),
         (
             "wrapped name",

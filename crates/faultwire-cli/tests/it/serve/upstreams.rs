@@ -24,6 +24,7 @@ fn start() -> String {
 }
 
 /// One request and its answer. Whether the connection goes on.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn one(socket: &TcpStream, own: &str) -> bool {
     let mut reader = BufReader::new(socket);
     let (mut head, mut length) = (String::new(), 0);
@@ -45,7 +46,7 @@ fn one(socket: &TcpStream, own: &str) -> bool {
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = &message["id"];
     let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
-    let mut say = |text: &str| socket.try_clone().unwrap().write_all(text.as_bytes()).is_ok();
+    let say = |text: &str| socket.try_clone().unwrap().write_all(text.as_bytes()).is_ok();
     let whole = |status: &str, headers: &str, body: &str| {
         format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
     };
@@ -123,7 +124,7 @@ fn one(socket: &TcpStream, own: &str) -> bool {
         "accepted" => say(&whole("202 Accepted", "", "")),
         "no_json" => say(&whole("200 OK", json, "{\"jsonrpc\":\"2.0\",\"id\":")),
         "other_id" => {
-            let other = json!({ "jsonrpc": "2.0", "id": 123456, "result": {} }).to_string();
+            let other = json!({ "jsonrpc": "2.0", "id": 123_456, "result": {} }).to_string();
             say(&whole("200 OK", json, &other))
         }
         "compressed" => {

@@ -23,7 +23,7 @@ fn objection(gateway: &Gateway, headers: &HeaderMap) -> Option<&'static str> {
         return Some("This Host is not served here");
     }
     let mut origins = headers.get_all(ORIGIN).iter();
-    let Some(origin) = origins.next() else { return None };
+    let origin = origins.next()?;
     let fine = origins.next().is_none() && gateway.hosts.takes_origin(origin);
     (!fine).then_some("This Origin may not call")
 }

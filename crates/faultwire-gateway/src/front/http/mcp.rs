@@ -136,7 +136,7 @@ async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Respo
     let failing = Failing::observed(party.contract(), condition)
         .saying("The gateway is shutting down")
         .outcome(Outcome::NotSent);
-    let objection = Objection { failing, number: condition.rpc_code() };
+    let objection = Box::new(Objection { failing, number: condition.rpc_code() });
     let mut answer = object(party, takes, seen, objection).await;
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     answer
@@ -147,7 +147,7 @@ async fn object(
     party: &Arc<Party>,
     takes: Takes<'_>,
     seen: &Line<'_>,
-    objection: Objection,
+    objection: Box<Objection>,
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, 0));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
@@ -160,7 +160,8 @@ async fn object(
         bridged: Bridged::No,
         trace,
     };
-    party.door.refuse(asker, seen.id, objection.number, objection.failing);
+    let Objection { failing, number } = *objection;
+    party.door.refuse(asker, seen.id, number, failing);
     let manner =
         Manner { status: Some(StatusCode::BAD_REQUEST), ..Manner::new(party, takes.surface) };
     answer::of(exchange, manner, Box::new(|_| {})).await

@@ -61,37 +61,28 @@ fn with(media: &'static str, text: impl Into<bytes::Bytes>) -> Response<Body> {
 }
 
 fn page(status: &Status) -> String {
-    let mounts: String = status
-        .mounts
-        .iter()
-        .map(|mount| {
-            format!(
-                "<tr><td><code>/mcp/{}</code><td>{}<td>{}<td>{}</tr>\n",
-                escaped(&mount.name),
-                escaped(&mount.contract),
-                mount.servers,
-                mount.open_calls
-            )
-        })
-        .collect();
-    let mut failures: String = status
-        .failures
-        .iter()
-        .map(|shown| {
-            format!(
-                "<tr><td class=time>{}<td class=code><code>{}</code><td>{}<td>{}\
-                 <td class=message>{}<td class=incident><code>{}</code></tr>\n",
-                escaped(&shown.time),
-                escaped(&shown.code),
-                escaped(&shown.tool),
-                escaped(&shown.client),
-                escaped(&shown.message),
-                escaped(&shown.incident)
-            )
-        })
-        .collect();
+    let mut mounts = String::new();
+    for mount in &status.mounts {
+        let name = format!("<code>/mcp/{}</code>", escaped(&mount.name));
+        let (contract, servers) = (escaped(&mount.contract), mount.servers);
+        let open = mount.open_calls;
+        mounts.push_str(&format!("<tr><td>{name}<td>{contract}<td>{servers}<td>{open}</tr>\n"));
+    }
+    let mut failures = String::new();
+    for shown in &status.failures {
+        failures.push_str(&format!(
+            "<tr><td class=time>{}<td class=code><code>{}</code><td>{}<td>{}\
+             <td class=message>{}<td class=incident><code>{}</code></tr>\n",
+            escaped(&shown.time),
+            escaped(&shown.code),
+            escaped(&shown.tool),
+            escaped(&shown.client),
+            escaped(&shown.message),
+            escaped(&shown.incident)
+        ));
+    }
     if failures.is_empty() {
-        failures = "<tr><td colspan=6 class=none>None since the start.</tr>\n".to_owned();
+        failures.push_str("<tr><td colspan=6 class=none>None since the start.</tr>\n");
     }
     PAGE.replace("{{mounts}}", &mounts).replace("{{failures}}", &failures)
 }

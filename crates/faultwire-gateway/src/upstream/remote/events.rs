@@ -3,6 +3,7 @@
 use memchr::memchr2;
 
 /// A stream of events, so far.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Events {
     /// A line that is not whole yet.
     line: Vec<u8>,
@@ -39,20 +40,16 @@ impl Events {
                 bytes = &bytes[1..];
                 continue;
             }
-            match memchr2(b'\n', b'\r', bytes) {
-                Some(end) => {
-                    self.after_return = bytes[end] == b'\r';
-                    self.line.extend_from_slice(&bytes[..end]);
-                    let line = std::mem::take(&mut self.line);
-                    self.end_line(&line);
-                    bytes = &bytes[end + 1..];
-                }
-                None => {
-                    let room = (self.limit + 64).saturating_sub(self.line.len());
-                    self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                    return;
-                }
-            }
+            let room = (self.limit + 64).saturating_sub(self.line.len());
+            let Some(end) = memchr2(b'\n', b'\r', bytes) else {
+                self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                return;
+            };
+            self.after_return = bytes[end] == b'\r';
+            self.line.extend_from_slice(&bytes[..end.min(room)]);
+            let line = std::mem::take(&mut self.line);
+            self.end_line(&line);
+            bytes = &bytes[end + 1..];
         }
     }
 
@@ -72,10 +69,9 @@ impl Events {
     }
 
     fn end_line(&mut self, line: &[u8]) {
-        let line = match std::mem::replace(&mut self.begun, true) {
-            false => line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line),
-            true => line,
-        };
+        let begun = std::mem::replace(&mut self.begun, true);
+        let marked = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| !begun);
+        let line = marked.unwrap_or(line);
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
             let meant = std::mem::take(&mut self.has_data) & !std::mem::take(&mut self.is_other);
@@ -91,11 +87,12 @@ impl Events {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                if self.has_data {
+                let room = (self.limit + 64).saturating_sub(self.data.len());
+                if self.has_data && room > 0 {
                     self.data.push(b'\n');
                 }
                 self.has_data = true;
-                let room = (self.limit + 64).saturating_sub(self.data.len());
+                let room = room.saturating_sub(1);
                 self.data.extend_from_slice(&value[..value.len().min(room)]);
             }
             b"event" => self.is_other = !matches!(value, b"" | b"message"),

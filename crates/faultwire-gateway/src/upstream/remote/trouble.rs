@@ -23,14 +23,12 @@ pub(crate) fn of_status(
         403 => Condition::Forbidden,
         408 | 504 => Condition::Timeout,
         429 => Condition::RateLimited,
-        404 | 405 | 410 | 421 | 502 | 503 => Condition::UpstreamUnreachable,
-        300..=399 => Condition::UpstreamUnreachable,
+        300..=399 | 404 | 405 | 410 | 421 | 502 | 503 => Condition::UpstreamUnreachable,
         _ => Condition::UpstreamProtocol,
     };
     // What a server refuses in this way it has not begun with.
     let outcome = match status.as_u16() {
-        401 | 403 | 404 | 405 | 410 | 413 | 415 | 421 | 429 => Outcome::NotSent,
-        300..=399 => Outcome::NotSent,
+        300..=399 | 401 | 403 | 404 | 405 | 410 | 413 | 415 | 421 | 429 => Outcome::NotSent,
         _ => Outcome::MaybeExecuted,
     };
     let mut failing = Failing::observed(contract, condition)

@@ -27,7 +27,7 @@ const MOST_REDIRECTS: usize = 5;
 /// How long a server may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept.
-const KEPT: Duration = Duration::from_secs(60);
+const KEPT: Duration = Duration::from_mins(1);
 
 /// A server behind a URL.
 #[derive(Clone, Debug)]
