@@ -80,9 +80,46 @@ impl Request {
     }
 }
 
+/// A connection that is used again and again.
+pub struct Connection {
+    address: String,
+    reader: Option<BufReader<TcpStream>>,
+}
+
+impl Connection {
+    pub fn new(address: &str) -> Self {
+        let socket = TcpStream::connect(address).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Self { address: address.to_owned(), reader: Some(BufReader::new(socket)) }
+    }
+
+    /// One request after the other.
+    pub fn send(&mut self, request: &Request) -> Answer {
+        let reader = self.reader.take().expect("the connection is open");
+        let mut bytes = request.head.clone();
+        bytes.push_str(&format!("host: {}\r\n", self.address));
+        bytes.push_str(&format!("content-length: {}\r\n\r\n", request.body.len()));
+        let mut bytes = bytes.into_bytes();
+        bytes.extend_from_slice(&request.body);
+        reader.get_ref().write_all(&bytes).unwrap();
+        let mut stream = Stream::read_from(reader);
+        let mut body = Vec::new();
+        while let Some(piece) = stream.piece() {
+            body.extend(piece);
+        }
+        self.reader = Some(stream.reader);
+        let body = String::from_utf8(body).unwrap();
+        Answer { status: stream.status, headers: stream.headers, body }
+    }
+}
+
 impl Stream {
     pub fn read(socket: TcpStream) -> Self {
-        let mut reader = BufReader::new(socket);
+        Self::read_from(BufReader::new(socket))
+    }
+
+    fn read_from(mut reader: BufReader<TcpStream>) -> Self {
         let mut line = String::new();
         reader.read_line(&mut line).expect("an answer in time");
         let status = line.split(' ').nth(1).and_then(|s| s.parse().ok());

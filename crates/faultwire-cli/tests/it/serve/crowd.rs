@@ -1,0 +1,118 @@
+//! Many clients at once.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::serve::gateway::Gateway;
+use crate::serve::http::Connection;
+use crate::wrap::client::status_of;
+
+const CLIENTS: usize = 64;
+const REPLIES: usize = 100_000;
+
+#[test]
+fn a5_no_reply_reaches_another_client() {
+    let gateway = Gateway::demo(&[]);
+    // Half of them share a server, the others have one each; all use the same ids.
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let gateway = &gateway;
+            scope.spawn(move || {
+                let mut connection = Connection::new(&gateway.address);
+                let session = (client % 2 == 0).then(|| gateway.begin());
+                for n in 0..REPLIES / CLIENTS {
+                    let id = json!(n % 10);
+                    let text = format!("{client}/{n}");
+                    let params = json!({ "name": "echo", "arguments": { "text": text } });
+                    let request = match &session {
+                        None => gateway.modern(&id, "tools/call", &params),
+                        Some(session) => gateway
+                            .request("POST", "/mcp")
+                            .header("content-type", "application/json")
+                            .header("mcp-session-id", session)
+                            .body(
+                                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+                                          "params": params })
+                                .to_string(),
+                            ),
+                    };
+                    let reply = connection.send(&request).reply();
+                    assert_eq!(reply["id"], id, "{text}: {reply}");
+                    assert_eq!(reply["result"]["content"][0]["text"], text, "{reply}");
+                }
+            });
+        }
+    });
+    let faults = gateway.records().iter().filter(|r| r["fault"].is_object()).count();
+    assert_eq!(faults, 0);
+    assert_eq!(gateway.end(), Some(0));
+}
+
+#[test]
+fn half_open_connections_stop_nobody() {
+    let gateway = Gateway::demo(&[]);
+    let half: Vec<TcpStream> = (0..1000)
+        .map(|n| {
+            let mut socket = TcpStream::connect(&gateway.address).unwrap();
+            let begun = [
+                "",
+                "POST /mcp HT",
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+            ];
+            socket.write_all(begun[n % 3].as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    let session = gateway.begin();
+    for n in 0..100 {
+        let reply = gateway.call(&session, n, "echo", &json!({ "text": "x" }));
+        assert_eq!(reply["result"]["content"][0]["text"], "x");
+    }
+    drop(half);
+}
+
+#[test]
+fn endless_bodies_and_slow_readers_take_no_memory() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    // A gibibyte, announced and not announced.
+    for head in ["content-length: 1073741824", "transfer-encoding: chunked"] {
+        let mut socket = TcpStream::connect(&gateway.address).unwrap();
+        socket.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        let begin = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\n{head}\r\n\r\n"
+        );
+        socket.write_all(begin.as_bytes()).unwrap();
+        let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+        for _ in 0..16 * 1024 {
+            if socket.write_all(piece.as_bytes()).is_err() {
+                break;
+            }
+        }
+    }
+    // Clients that ask for much and read nothing.
+    let idle: Vec<TcpStream> = (0..2)
+        .map(|id| {
+            let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+                               "params": { "name": "big", "arguments": { "kib": 16_000 } } }).to_string();
+            let mut socket = TcpStream::connect(&gateway.address).unwrap();
+            let head = format!(
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",
+                call.len()
+            );
+            socket.write_all(head.as_bytes()).unwrap();
+            socket.write_all(call.as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(2));
+    let reply = gateway.call(&session, 99, "echo", &json!({ "text": "still there" }));
+    assert_eq!(reply["result"]["content"][0]["text"], "still there");
+    let peak = status_of(gateway.process.id(), "VmHWM");
+    // 64 MiB, and twice the longest message.
+    assert!(peak < (64 + 2 * 32) * 1024, "{peak} KiB");
+    drop(idle);
+}
