@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// What the buffer has room for when nothing is long.
 const ROOM: usize = 64 * 1024;
+/// From here on a line is given all the room that it may need.
+const LONG: usize = 1024 * 1024;
 /// How much of an overlong line is kept from its beginning, and from its end.
 const KEPT: usize = 4 * 1024;
 
@@ -57,6 +59,15 @@ impl Frames {
         let read = source.read(&mut self.buffer[self.end..])?;
         self.end += read;
         Ok(read)
+    }
+
+    /// Gives back the room that a long line needed, once nothing is left of it. Places that were
+    /// handed out before are void.
+    pub fn tidy(&mut self) {
+        if self.start == self.end && self.buffer.len() > 4 * ROOM {
+            (self.start, self.end, self.searched) = (0, 0, 0);
+            self.buffer = vec![0; ROOM];
+        }
     }
 
     /// The next line, if there is a whole one.
@@ -116,10 +127,7 @@ impl Frames {
         let kept = self.end - self.start;
         if kept == 0 {
             (self.start, self.end, self.searched) = (0, 0, 0);
-            if self.buffer.len() > 4 * ROOM {
-                self.buffer.truncate(ROOM);
-                self.buffer.shrink_to_fit();
-            }
+            self.tidy();
         } else if self.start > 0 && self.is_nearly_full() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.searched, self.start, self.end) = (self.searched - self.start, 0, kept);
@@ -127,7 +135,12 @@ impl Frames {
         // The limit, and one read more: then the line is too long, and need not be kept.
         let most = self.limit.saturating_add(ROOM);
         if self.is_nearly_full() && self.buffer.len() < most {
-            self.buffer.resize((self.buffer.len() * 2).min(most), 0);
+            // A line that is that long may be as long as any; room that is never touched costs
+            // nothing, and what growing step by step leaves behind does.
+            let enough = if self.buffer.len() < LONG { self.buffer.len() * 2 } else { most };
+            let mut bigger = vec![0; enough.min(most)];
+            bigger[..self.end].copy_from_slice(&self.buffer[..self.end]);
+            self.buffer = bigger;
         }
     }
 

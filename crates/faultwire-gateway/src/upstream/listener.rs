@@ -144,6 +144,7 @@ impl Listener {
             }
         }
         self.pass(&run);
+        self.frames.tidy();
     }
 
     fn pass(&self, run: &Range<usize>) {
