@@ -19,12 +19,18 @@ pub(crate) enum Era {
     Legacy { initialized: Value },
 }
 
+/// How long a server may be silent to a question of the modern era.
+const SILENCE: Duration = Duration::from_secs(10);
+
 /// Finds out what a server speaks: it is asked in the modern way, and if it does not like that,
 /// greeted in the legacy one. None when it answers neither.
 pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
-    if discover(link, patience).await.is_some() {
+    // Some do not answer at all before the handshake.
+    let first = patience.min(SILENCE);
+    if discover(link, first).await.is_some() {
         return Some(Era::Modern);
     }
+    let patience = patience.saturating_sub(first);
     let hello = json!({
         "protocolVersion": LEGACY[0],
         "capabilities": {},

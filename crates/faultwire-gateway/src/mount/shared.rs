@@ -23,7 +23,7 @@ use crate::supervisor::Source;
 pub(crate) struct Shared {
     pub running: Running,
     ids: AtomicU64,
-    era: OnceCell<Option<Era>>,
+    era: OnceCell<Era>,
     over: Arc<AtomicBool>,
 }
 
@@ -62,11 +62,12 @@ impl Shared {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// What the server speaks. It is asked once.
+    /// What the server speaks. It is asked until it has answered once.
     pub(crate) async fn era(&self) -> Option<&Era> {
         let link = &self.running.link;
         let patience = link.settings().deadlines.start;
-        self.era.get_or_init(|| era::of(link, patience)).await.as_ref()
+        let found = || async { era::of(link, patience).await.ok_or(()) };
+        self.era.get_or_try_init(found).await.ok()
     }
 
     /// Puts a request under an id of ours, and its progress too.

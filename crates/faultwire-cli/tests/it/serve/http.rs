@@ -61,6 +61,20 @@ impl Request {
         self.open().rest()
     }
 
+    /// Sends it, and hangs up after a while.
+    pub fn leave_after(&self, span: Duration) {
+        let mut socket = TcpStream::connect(&self.address).expect("it listens");
+        let head = format!(
+            "{}host: {}\r\ncontent-length: {}\r\n\r\n",
+            self.head,
+            self.address,
+            self.body.len()
+        );
+        socket.write_all(head.as_bytes()).unwrap();
+        socket.write_all(&self.body).unwrap();
+        std::thread::sleep(span);
+    }
+
     /// The same over a connection that stays open.
     pub fn open(&self) -> Stream {
         let mut socket = TcpStream::connect(&self.address).expect("it listens");

@@ -237,3 +237,52 @@ fn o3_host_and_origin_are_checked_on_every_path() {
         assert_eq!(gateway.request("GET", "/healthz").header(name, &value).send().status, 200);
     }
 }
+
+#[test]
+fn a_client_cannot_touch_the_calls_of_others() {
+    let gateway = Gateway::demo(&[]);
+    let slow = json!({ "name": "slow", "arguments": { "ms": 600 } });
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| gateway.modern(&json!(1), "tools/call", &slow).send().reply());
+        std::thread::sleep(Duration::from_millis(200));
+        let post = |body: String| {
+            let request = gateway
+                .request("POST", "/mcp")
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", "notifications/cancelled");
+            request.body(body).send()
+        };
+        for id in 0..20 {
+            let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+                                 "params": { "requestId": id } });
+            assert_eq!(post(cancel.to_string()).status, 202);
+            let reply = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+            assert_ne!(post(reply.to_string()).status, 200);
+            let batch = json!([{ "jsonrpc": "2.0", "id": id, "method": "tools/list" }]);
+            assert_eq!(post(batch.to_string()).status, 400);
+        }
+        let reply = call.join().unwrap();
+        assert_eq!(reply["id"], 1);
+        assert!(reply["result"]["isError"].is_null(), "{reply}");
+    });
+}
+
+#[test]
+fn a5_a_client_that_leaves_takes_its_call_back() {
+    let gateway = Gateway::demo(&[]);
+    gateway.modern(&json!(0), "tools/list", &json!({})).send();
+    let hang = json!({ "name": "hang", "arguments": {} });
+    let request = gateway.modern(&json!("gone"), "tools/call", &hang);
+    request.leave_after(Duration::from_millis(200));
+    let until = std::time::Instant::now() + Duration::from_secs(5);
+    let cancelled = || {
+        let records = gateway.records();
+        records
+            .iter()
+            .any(|r| r["fault"]["condition"] == "cancelled" && r["call"]["request"] == "gone")
+    };
+    while !cancelled() {
+        assert!(std::time::Instant::now() < until, "{:?}", gateway.records());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -121,13 +121,36 @@ async fn post(
         return begin(mount, access, takes, &line, &seen).await;
     }
     let party = &mount.party(access);
-    if !line.trim_ascii_start().starts_with(b"[")
-        && !matches!(seen.sort(), Sort::Malformed(_))
+    if !matches!(seen.sort(), Sort::Malformed(_))
         && let Err(objection) = version::statelessly(party.contract(), &head.headers, &seen)
     {
         return object(party, takes, &seen, objection).await;
     }
-    statelessly(mount, party, takes, &line, &seen).await
+    match seen.sort() {
+        Sort::Request => {}
+        // Many share the server: what a client says beside its requests could be about another's.
+        Sort::Notification | Sort::Reply => return accepted(),
+        Sort::Malformed(why) => return no_message(party, takes, &line, why).await,
+    }
+    statelessly(mount, party, takes, &seen).await
+}
+
+/// The answer to a body that is no request of the modern era, batches included.
+async fn no_message(
+    party: &Arc<Party>,
+    takes: Takes<'_>,
+    line: &[u8],
+    why: &str,
+) -> Response<Body> {
+    let number = match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+        Ok(_) => wire::INVALID_REQUEST,
+        Err(_) => wire::PARSE_ERROR,
+    };
+    let failing =
+        Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
+            .saying(format!("This is no JSON-RPC request: {why}"))
+            .outcome(Outcome::NotSent);
+    refuse_with(party, takes, Some(StatusCode::BAD_REQUEST), failing, number).await
 }
 
 /// The gateway takes nothing new.
@@ -226,6 +249,10 @@ async fn begin(
 /// The greeting of a server that does not know the handshake, if it is of the modern era.
 async fn bridged(mount: &Mount, session: &Session, seen: &Line<'_>) -> Option<serde_json::Value> {
     let link = &session.running.link;
+    // One that has not answered at all is not asked again.
+    if !link.state().answered && !mount.is_only_modern() {
+        return None;
+    }
     let discovered = era::discover(link, link.settings().deadlines.start).await?;
     mount.turns_out_modern();
     let bridge = session.bridge.get_or_init(|| Bridge::new(seen, &discovered));
@@ -244,7 +271,6 @@ async fn statelessly(
     mount: &Arc<Mount>,
     party: &Arc<Party>,
     takes: Takes<'_>,
-    line: &[u8],
     seen: &Line<'_>,
 ) -> Response<Body> {
     let shared = match mount.shared() {
@@ -252,11 +278,6 @@ async fn statelessly(
         Err(why) => return crowded(mount, takes, &NoSession::Start(why)).await,
     };
     let link = Arc::clone(&shared.running.link);
-    let is_request = matches!(seen.sort(), Sort::Request);
-    if !is_request {
-        let way = Way { link: &link, party, known_as: None, bridged: Bridged::No };
-        return exchange(way, takes, line, seen, Box::new(|_| {})).await;
-    }
     let bridged = match shared.era().await {
         Some(Era::Legacy { initialized }) => {
             if seen.method.as_deref() == Some(wire::DISCOVER) {
