@@ -6,18 +6,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 #![allow(clippy::disallowed_methods, clippy::cast_precision_loss, reason = "it measures time")]
 
+mod parts;
+
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use parts::{child, median};
+
 const CELL: Duration = Duration::from_millis(700);
-const OK: &str = r#"{"content":[{"type":"text","text":"bench-ok"}],"isError":false}"#;
-const FAIL: &str = r#"{"content":[{"type":"text","text":"upstream API rate limit reached, retry after 30 s"}],"isError":true}"#;
-const HELLO: &str =
-    r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}"#;
-const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,33 +25,6 @@ fn main() -> io::Result<()> {
         Some("relay") => relay(&arguments[1..]),
         rounds => measure(rounds.and_then(|r| r.parse().ok()).unwrap_or(7)),
     }
-}
-
-/// A server with two tools, one that works and one that fails.
-fn child() -> io::Result<()> {
-    let mut input = BufReader::with_capacity(256 * 1024, io::stdin().lock());
-    let (mut line, mut out) = (String::new(), Vec::new());
-    let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{SCHEMA}}}"#);
-    let list = format!(r#"{{"tools":[{},{}]}}"#, tool("ok"), tool("fail"));
-    while input.read_line(&mut line)? > 0 {
-        let result = match () {
-            () if line.contains("\"fail\"") => FAIL,
-            () if line.contains("\"tools/call\"") => OK,
-            () if line.contains("\"tools/list\"") => &list,
-            () => HELLO,
-        };
-        if let Some(rest) = line.split("\"id\":").nth(1) {
-            let id = rest.split([',', '}']).next().unwrap_or("0");
-            writeln!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")?;
-        }
-        line.clear();
-        if input.buffer().is_empty() {
-            io::stdout().write_all(&out)?;
-            io::stdout().flush()?;
-            out.clear();
-        }
-    }
-    Ok(())
 }
 
 /// Copies bytes both ways and does nothing else: what standing between costs at the least.
@@ -254,9 +226,4 @@ fn report(names: &[&str], all: &mut [Cells]) {
             median(&mut cells.peak),
         );
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

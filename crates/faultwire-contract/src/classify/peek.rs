@@ -144,6 +144,8 @@ struct Top<'a> {
     params: Option<&'a RawValue>,
     result: Option<Found<'a>>,
     error: Option<&'a RawValue>,
+    /// A member stood there before: who reads the first one would read another message.
+    twice: bool,
 }
 
 impl<'a> Line<'a> {
@@ -154,6 +156,9 @@ impl<'a> Line<'a> {
 
 impl<'a> Top<'a> {
     fn line(self, text: &'a str) -> Line<'a> {
+        if self.twice {
+            return self.broken(text, "a member twice");
+        }
         let (id, params) = (self.id.map(RawValue::get), self.params);
         let method = self.method.map(|raw| serde_json::from_str::<MethodName<'_>>(raw.get()));
         match method {
@@ -206,11 +211,13 @@ impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
         let top = self.0;
         while let Some(key) = map.next_key_seed(Name)? {
             match &*key {
-                "id" => top.id = Some(map.next_value()?),
-                "result" => top.result = Some(map.next_value_seed(ResultSeed)?),
-                "error" => top.error = Some(map.next_value()?),
-                "method" => top.method = Some(map.next_value()?),
-                "params" => top.params = Some(map.next_value()?),
+                "id" => top.twice |= top.id.replace(map.next_value()?).is_some(),
+                "result" => {
+                    top.twice |= top.result.replace(map.next_value_seed(ResultSeed)?).is_some();
+                }
+                "error" => top.twice |= top.error.replace(map.next_value()?).is_some(),
+                "method" => top.twice |= top.method.replace(map.next_value()?).is_some(),
+                "params" => top.twice |= top.params.replace(map.next_value()?).is_some(),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }

@@ -94,14 +94,19 @@ fn mirrored(
     };
     for (header, body) in [("Mcp-Method", Some(method)), ("Mcp-Name", target)] {
         let Some(body) = body else { continue };
-        let head = headers.get(header).and_then(|value| value.to_str().ok()).and_then(decoded);
+        let mut all = headers.get_all(header).iter();
+        let only = all.next().filter(|_| all.next().is_none());
+        let head = only.and_then(|value| value.to_str().ok()).and_then(decoded);
         match head {
             Some(head) if head == body => {}
             Some(head) => {
                 let why = format!("The header {header} says {head:?}, the body {body:?}");
                 return Err(conflict(contract, why));
             }
-            None => return Err(conflict(contract, format!("The header {header} is missing"))),
+            None => {
+                let why = format!("The header {header} is missing, or there twice");
+                return Err(conflict(contract, why));
+            }
         }
     }
     Ok(())

@@ -69,6 +69,12 @@ impl Link {
         let line = peek(bytes);
         match (line.sort(), line.id) {
             (Sort::Request, Some(id)) => self.request(asker, id, &line, place),
+            // No server must run what nobody has checked, and nobody could be answered.
+            (Sort::Request | Sort::Notification, _)
+                if line.method.as_deref() == Some(wire::TOOLS_CALL) =>
+            {
+                self.refuse_line(asker, bytes, "a call without an id")
+            }
             (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
             (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id).is_some() => {

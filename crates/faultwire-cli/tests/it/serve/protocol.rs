@@ -286,3 +286,66 @@ fn a5_a_client_that_leaves_takes_its_call_back() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn what_nobody_checked_reaches_no_server() {
+    let dir = crate::support::Dir::new();
+    let seen = dir.join("seen");
+    let code = format!(
+        r#"
+import sys, json
+for line in sys.stdin:
+    open({seen:?}, "a").write(line)
+    m = json.loads(line)
+    if "id" in m: print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": {{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}, "tools": []}}}}), flush=True)
+"#
+    );
+    let gateway = Gateway::before(&[], &["python3", "-c", &code]);
+    let session = gateway.begin();
+    let call =
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"secret","arguments":{}}}"#;
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"secret"},"params":{"name":"echo"}}"#;
+    let batch = format!("[{call}]");
+    for body in [call, twice, &batch] {
+        let request = gateway.request("POST", "/mcp").header("mcp-session-id", &session);
+        let answer = request.body(body).send();
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+    }
+    let odd = gateway.modern(&json!(null), "tools/call", &json!({ "name": "secret" }));
+    assert_eq!(odd.send().status, 400);
+    assert!(!std::fs::read_to_string(&seen).unwrap().contains("secret"));
+    // Whatever is refused is refused in the contract's words, and recorded.
+    for (method, path, status) in [
+        ("PUT", "/mcp", 405),
+        ("GET", "/mcp", 405),
+        ("GET", "/mcp/nosuch", 404),
+        ("POST", "/x", 404),
+    ] {
+        let answer = gateway.request(method, path).send();
+        assert_eq!(answer.status, status, "{method} {path}");
+        assert!(answer.json()["error"]["data"]["error"]["incident_id"].is_string(), "{answer:?}");
+    }
+    let faults = gateway.records().iter().filter(|r| r["fault"].is_object()).count();
+    assert_eq!(faults, 8);
+}
+
+#[test]
+fn a_session_whose_client_left_at_once_ends() {
+    let gateway = Gateway::demo(&[]);
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let code = "import time\ntime.sleep(5)\n";
+    let slow = Gateway::before(&[], &["python3", "-c", code]);
+    for gateway in [&gateway, &slow] {
+        let request = gateway.request("POST", "/mcp").body(hello.to_string());
+        request.leave_after(Duration::ZERO);
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        std::thread::sleep(Duration::from_millis(300));
+        let open =
+            || gateway.request("GET", "/api/status").send().json()["mounts"][0]["servers"].clone();
+        while open() != json!(0) {
+            assert!(std::time::Instant::now() < until, "a server stays behind");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

@@ -64,7 +64,7 @@ pub(crate) async fn refuse(
     let party = &gateway.anybody();
     let failing = Failing::observed(party.contract(), condition).saying(why);
     let takes = Takes { streams: false, surface: Surface::Http, trace };
-    refuse_with(party, takes, None, failing, wire::INVALID_REQUEST).await
+    refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await
 }
 
 /// The same for a failure that is known better, with the status that the protocol fixes.
@@ -72,6 +72,7 @@ pub(crate) async fn refuse_with(
     party: &Arc<Party>,
     takes: Takes<'_>,
     status: Option<StatusCode>,
+    id: Option<&str>,
     failing: Failing,
     number: i64,
 ) -> Response<Body> {
@@ -80,7 +81,7 @@ pub(crate) async fn refuse_with(
     let Takes { surface, trace, .. } = takes;
     let bridged = Bridged::No;
     let asker = Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged, trace };
-    party.door.refuse(asker, None, number, failing);
+    party.door.refuse(asker, id, number, failing);
     let manner = Manner { status, ..Manner::new(party, surface) };
     of(exchange, manner, Box::new(|_| {})).await
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
 
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use http_body::Body as _;
@@ -29,6 +30,9 @@ use crate::pipeline::Place;
 use crate::wire;
 
 const SESSION: &str = "mcp-session-id";
+const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
+/// How long a client may take with the next piece of its body.
+const BODY_PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request to a mount.
 pub(crate) async fn answer(
@@ -46,12 +50,30 @@ pub(crate) async fn answer(
         Method::POST => post(gateway, mount, access, request).await,
         Method::GET => get(mount, access, request.headers()).await,
         Method::DELETE => delete(mount, access, request.headers()).await,
-        _ => {
-            let mut answer = bare(StatusCode::METHOD_NOT_ALLOWED);
-            answer.headers_mut().insert("allow", HeaderValue::from_static("GET, POST, DELETE"));
-            answer
-        }
+        _ => not_allowed(mount, request.headers()).await,
     }
+}
+
+async fn not_allowed(mount: &Mount, headers: &HeaderMap) -> Response<Body> {
+    let why = "Without a session, only POST is understood here";
+    let mut answer =
+        unknown(&mount.anybody(), Takes::of(headers), StatusCode::METHOD_NOT_ALLOWED, why).await;
+    answer.headers_mut().insert("allow", HeaderValue::from_static("GET, POST, DELETE"));
+    answer
+}
+
+/// The answer to something that nobody here understands.
+pub(crate) async fn unknown(
+    party: &Arc<Party>,
+    takes: Takes<'_>,
+    status: StatusCode,
+    why: &str,
+) -> Response<Body> {
+    let condition = Condition::UnknownMethod;
+    let failing =
+        Failing::observed(party.contract(), condition).saying(why).outcome(Outcome::NotSent);
+    let takes = Takes { surface: Surface::Mcp, ..takes };
+    refuse_with(party, takes, Some(status), None, failing, condition.rpc_code()).await
 }
 
 /// The token that a request shows.
@@ -95,6 +117,7 @@ async fn post(
                 party,
                 Takes { surface: Surface::Http, ..takes },
                 None,
+                None,
                 failing.saying(why),
                 0,
             )
@@ -110,11 +133,11 @@ async fn post(
             Some(session) => {
                 if let Err(objection) = version::in_session(session.party.contract(), &head.headers)
                 {
-                    return object(&session.party, takes, &seen, objection).await;
+                    return object(&session.party, takes, BAD, &seen, objection).await;
                 }
                 in_session(&session, takes, &line, &seen).await
             }
-            None => no_session(mount, takes).await,
+            None => no_session(mount, takes, Some(&seen)).await,
         };
     }
     if seen.method.as_deref() == Some(wire::INITIALIZE) {
@@ -124,10 +147,13 @@ async fn post(
     if !matches!(seen.sort(), Sort::Malformed(_))
         && let Err(objection) = version::statelessly(party.contract(), &head.headers, &seen)
     {
-        return object(party, takes, &seen, objection).await;
+        return object(party, takes, BAD, &seen, objection).await;
     }
     match seen.sort() {
-        Sort::Request => {}
+        Sort::Request if seen.id.is_some_and(wire::is_id) => {}
+        Sort::Request => {
+            return no_message(party, takes, &line, "its id is no text or number").await;
+        }
         // Many share the server: what a client says beside its requests could be about another's.
         Sort::Notification | Sort::Reply => return accepted(),
         Sort::Malformed(why) => return no_message(party, takes, &line, why).await,
@@ -150,7 +176,7 @@ async fn no_message(
         Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
             .saying(format!("This is no JSON-RPC request: {why}"))
             .outcome(Outcome::NotSent);
-    refuse_with(party, takes, Some(StatusCode::BAD_REQUEST), failing, number).await
+    refuse_with(party, takes, BAD, None, failing, number).await
 }
 
 /// The gateway takes nothing new.
@@ -160,7 +186,7 @@ async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Respo
         .saying("The gateway is shutting down")
         .outcome(Outcome::NotSent);
     let objection = Box::new(Objection { failing, number: condition.rpc_code() });
-    let mut answer = object(party, takes, seen, objection).await;
+    let mut answer = object(party, takes, None, seen, objection).await;
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     answer
 }
@@ -169,6 +195,7 @@ async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Respo
 async fn object(
     party: &Arc<Party>,
     takes: Takes<'_>,
+    status: Option<StatusCode>,
     seen: &Line<'_>,
     objection: Box<Objection>,
 ) -> Response<Body> {
@@ -185,8 +212,7 @@ async fn object(
     };
     let Objection { failing, number } = *objection;
     party.door.refuse(asker, seen.id, number, failing);
-    let manner =
-        Manner { status: Some(StatusCode::BAD_REQUEST), ..Manner::new(party, takes.surface) };
+    let manner = Manner { status, ..Manner::new(party, takes.surface) };
     answer::of(exchange, manner, Box::new(|_| {})).await
 }
 
@@ -225,8 +251,10 @@ async fn begin(
     let facts = mount.anybody().session().clone();
     let session = match mount.begin(facts, access) {
         Ok(session) => session,
-        Err(why) => return crowded(mount, takes, &why).await,
+        Err(why) => return crowded(mount, takes, seen, &why).await,
     };
+    // A client that has left never hears the session's id.
+    let mut begun = Begun { mount, id: &session.id, kept: false };
     let mut answer = if mount.is_only_modern() {
         bare(StatusCode::BAD_GATEWAY)
     } else {
@@ -240,10 +268,24 @@ async fn begin(
         if let Ok(id) = HeaderValue::from_str(&session.id) {
             answer.headers_mut().insert(SESSION, id);
         }
-    } else {
-        mount.end(&session.id);
+        begun.kept = true;
     }
     answer
+}
+
+/// A session that ends unless its client hears of it.
+struct Begun<'a> {
+    mount: &'a Mount,
+    id: &'a str,
+    kept: bool,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.mount.end(self.id);
+        }
+    }
 }
 
 /// The greeting of a server that does not know the handshake, if it is of the modern era.
@@ -275,10 +317,20 @@ async fn statelessly(
 ) -> Response<Body> {
     let shared = match mount.shared() {
         Ok(shared) => shared,
-        Err(why) => return crowded(mount, takes, &NoSession::Start(why)).await,
+        Err(why) => return crowded(mount, takes, seen, &NoSession::Start(why)).await,
     };
     let link = Arc::clone(&shared.running.link);
-    let bridged = match shared.era().await {
+    // What it takes to find that out is a part of the call's time.
+    let patience = party.settings.deadlines.default;
+    let Ok(era) = tokio::time::timeout(patience, shared.era()).await else {
+        let condition = Condition::Timeout;
+        let failing = Failing::observed(party.contract(), condition)
+            .saying("The server does not say what it speaks")
+            .outcome(Outcome::NotSent);
+        let objection = Box::new(Objection { failing, number: condition.rpc_code() });
+        return object(party, takes, None, seen, objection).await;
+    };
+    let bridged = match era {
         Some(Era::Legacy { initialized }) => {
             if seen.method.as_deref() == Some(wire::DISCOVER) {
                 return reply(seen, &era::introduction(initialized));
@@ -340,14 +392,16 @@ async fn exchange(
     drop(outlet);
     // Whoever is to answer holds on to the exchange.
     if Arc::strong_count(&exchange) == 1 && exchange.is_empty() {
-        if replies == 0 && matches!(seen.sort(), Sort::Notification | Sort::Reply) {
+        let notices = matches!(seen.sort(), Sort::Notification | Sort::Reply);
+        let batch = || crate::batch::members(line).is_some_and(|members| !members.is_empty());
+        if replies == 0 && (notices || batch()) {
             return accepted();
         }
         let failing =
             Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
                 .saying("There is no message in it");
         let status = Some(StatusCode::BAD_REQUEST);
-        return refuse_with(party, takes, status, failing, wire::INVALID_REQUEST).await;
+        return refuse_with(party, takes, status, None, failing, wire::INVALID_REQUEST).await;
     }
     answer::of(exchange, manner, on_end).await
 }
@@ -380,20 +434,20 @@ fn expected(line: &[u8], seen: &Line<'_>) -> usize {
 
 /// The stream for messages that belong to no call.
 async fn get(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
-    let Some(id) = session_id(headers) else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
+    let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
     let Some(session) = mount.session(id, access) else {
-        return no_session(mount, Takes::of(headers)).await;
+        return no_session(mount, Takes::of(headers), None).await;
     };
     let standing = session.streams.open();
     answer::stream(&standing, None, Box::new(|exchange| _ = exchange.abandon()))
 }
 
 async fn delete(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
-    let Some(id) = session_id(headers) else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
+    let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
     if mount.session(id, access).is_some() && mount.end(id) {
         bare(StatusCode::NO_CONTENT)
     } else {
-        no_session(mount, Takes::of(headers)).await
+        no_session(mount, Takes::of(headers), None).await
     }
 }
 
@@ -402,15 +456,21 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The protocol says 404 here, and clients begin a new session then.
-async fn no_session(mount: &Mount, takes: Takes<'_>) -> Response<Body> {
+async fn no_session(mount: &Mount, takes: Takes<'_>, seen: Option<&Line<'_>>) -> Response<Body> {
     let party = &mount.anybody();
     let failing = Failing::observed(party.contract(), Condition::NotReady)
         .saying("There is no such session; begin a new one");
     let status = Some(StatusCode::NOT_FOUND);
-    refuse_with(party, takes, status, failing, wire::INVALID_REQUEST).await
+    let id = seen.and_then(|seen| seen.id).filter(|id| wire::is_id(id));
+    refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await
 }
 
-async fn crowded(mount: &Mount, takes: Takes<'_>, why: &NoSession) -> Response<Body> {
+async fn crowded(
+    mount: &Mount,
+    takes: Takes<'_>,
+    seen: &Line<'_>,
+    why: &NoSession,
+) -> Response<Body> {
     let party = &mount.anybody();
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
@@ -418,7 +478,7 @@ async fn crowded(mount: &Mount, takes: Takes<'_>, why: &NoSession) -> Response<B
     };
     let failing = Failing::observed(party.contract(), condition).saying(why.to_string());
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
-    refuse_with(party, takes, status, failing, condition.rpc_code()).await
+    refuse_with(party, takes, status, seen.id, failing, condition.rpc_code()).await
 }
 
 /// The body on one line.
@@ -430,7 +490,11 @@ async fn read(body: Incoming, limit: usize) -> Result<Vec<u8>, String> {
     }
     let mut line = Vec::with_capacity(expected.unwrap_or(0).min(64 * 1024) + 1);
     let mut body = body;
-    while let Some(frame) = next_frame(&mut body).await {
+    loop {
+        let Ok(frame) = tokio::time::timeout(BODY_PATIENCE, next_frame(&mut body)).await else {
+            return Err("The body did not come in time".to_owned());
+        };
+        let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| "The body was cut off".to_owned())?;
         if let Some(data) = frame.data_ref() {
             if line.len() + data.len() > limit {

@@ -8,7 +8,8 @@ use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::front::http::Body;
-use crate::front::http::answer::{bare, refuse};
+use crate::front::http::answer::{Takes, refuse};
+use crate::front::http::mcp::unknown;
 use crate::gateway::{Gateway, Status};
 
 const PAGE: &str = include_str!("status.html");
@@ -18,10 +19,10 @@ pub(crate) async fn answer(
     request: &Request<Incoming>,
     peer: SocketAddr,
 ) -> Response<Body> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return bare(StatusCode::NOT_FOUND);
-    }
-    let path = request.uri().path();
+    let path = match *request.method() {
+        Method::GET | Method::HEAD => request.uri().path(),
+        _ => "",
+    };
     match path {
         "/healthz" => return with("text/plain; charset=utf-8", "ok\n"),
         "/readyz" if gateway.is_closing() => {
@@ -31,7 +32,10 @@ pub(crate) async fn answer(
         }
         "/readyz" => return with("text/plain; charset=utf-8", "ready\n"),
         "/" | "/metrics" | "/api/status" => {}
-        _ => return bare(StatusCode::NOT_FOUND),
+        _ => {
+            let (party, takes) = (gateway.anybody(), Takes::of(request.headers()));
+            return unknown(&party, takes, StatusCode::NOT_FOUND, "There is nothing here").await;
+        }
     }
     // What failed here, and for whom, is for whoever is on the machine.
     if !peer.ip().to_canonical().is_loopback() {

@@ -1,0 +1,195 @@
+//! What `serve` costs, in one run against the same server over HTTP without it: in front of a
+//! process, and in front of that server itself. Figures are medians over rounds in which all take
+//! turns.
+//!
+//! `cargo bench -p faultwire-cli --bench serve [-- ROUNDS]`
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
+#![allow(clippy::disallowed_methods, clippy::cast_precision_loss, reason = "it measures time")]
+
+mod parts;
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parts::{child, http_child, median, read_message};
+
+const CELL: Duration = Duration::from_millis(700);
+const CONNECTIONS: usize = 64;
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("child") => child(),
+        Some("http-child") => http_child(),
+        rounds => measure(rounds.and_then(|r| r.parse().ok()).unwrap_or(5)),
+    }
+}
+
+/// A process that listens.
+struct Listening {
+    process: Child,
+    address: String,
+}
+
+impl Listening {
+    fn start(command: &[String]) -> io::Result<Self> {
+        let mut process =
+            Command::new(&command[0]).args(&command[1..]).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line)?;
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        Ok(Self { process, address: address.unwrap_or_default().trim().to_owned() })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+    }
+}
+
+/// A connection that is used again and again.
+struct Connection {
+    reader: BufReader<TcpStream>,
+    head: String,
+}
+
+impl Connection {
+    fn open(address: &str, session: &str) -> io::Result<Self> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-session-id: {session}\r\n"
+        );
+        Ok(Self { reader: BufReader::new(socket), head })
+    }
+
+    fn ask(&mut self, body: &str) -> io::Result<()> {
+        let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
+        self.reader.get_mut().write_all(request.as_bytes())?;
+        let answer = read_message(&mut self.reader)?.unwrap_or_default();
+        assert!(answer.contains("\"result\""), "{answer}");
+        Ok(())
+    }
+}
+
+fn call(id: u64, tool: &str) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{{\"n\":7}}}}}}"
+    )
+}
+
+/// Begins a session; its id.
+fn begin(address: &str) -> io::Result<String> {
+    let mut socket = TcpStream::connect(address)?;
+    let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+    write!(
+        socket,
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let lines = BufReader::new(socket).lines().map_while(Result::ok);
+    let of = |line: String| line.strip_prefix("mcp-session-id: ").map(str::to_owned);
+    lines.take_while(|line| !line.is_empty()).find_map(of).ok_or(io::ErrorKind::NotFound.into())
+}
+
+/// Median latency with one call in flight, in microseconds.
+fn latency(connection: &mut Connection, ids: &AtomicU64) -> io::Result<f64> {
+    let (mut times, until) = (Vec::new(), Instant::now() + CELL);
+    while Instant::now() < until {
+        let body = call(ids.fetch_add(1, Ordering::Relaxed), "ok");
+        let since = Instant::now();
+        connection.ask(&body)?;
+        times.push(since.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(&mut times))
+}
+
+/// Calls a second over as many connections as calls are in flight.
+fn throughput(connections: &mut [Connection], tool: &str, ids: &AtomicU64) -> f64 {
+    let since = Instant::now();
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for connection in connections {
+            let done = &done;
+            scope.spawn(move || {
+                while since.elapsed() < CELL {
+                    connection.ask(&call(ids.fetch_add(1, Ordering::Relaxed), tool)).unwrap();
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    done.load(Ordering::Relaxed) as f64 / since.elapsed().as_secs_f64()
+}
+
+/// All rounds of one peer.
+#[derive(Default)]
+struct Cells {
+    p50: Vec<f64>,
+    ok: Vec<f64>,
+    fail: Vec<f64>,
+}
+
+fn measure(rounds: usize) -> io::Result<()> {
+    let own = std::env::current_exe()?.display().to_string();
+    let audit = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-serve");
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let place = audit.display().to_string();
+    let serve = words(&[
+        env!("CARGO_BIN_EXE_faultwire"),
+        "serve",
+        "--port",
+        "0",
+        "--log",
+        "off",
+        "--audit",
+        &place,
+    ]);
+    let names = ["direct", "serve, in front of a process", "serve, in front of a URL"];
+    let mut all: Vec<Cells> = names.iter().map(|_| Cells::default()).collect();
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
+        let direct = Listening::start(&words(&[&own, "http-child"]))?;
+        let url = format!("http://{}/mcp", direct.address);
+        let before = [words(&["--", &own, "child"]), words(&["--upstream", &url])];
+        for (at, cells) in all.iter_mut().enumerate() {
+            let _ = fs::remove_dir_all(&audit);
+            let behind = at.checked_sub(1).map(|at| [serve.clone(), before[at].clone()].concat());
+            let gateway = behind.map(|command| Listening::start(&command)).transpose()?;
+            let address = gateway.as_ref().map_or(&direct.address, |gateway| &gateway.address);
+            let session = begin(address)?;
+            let open = || Connection::open(address, &session);
+            let mut connections =
+                (0..CONNECTIONS).map(|_| open()).collect::<io::Result<Vec<_>>>()?;
+            let ids = AtomicU64::new(1);
+            cells.p50.push(latency(&mut connections[0], &ids)?);
+            cells.ok.push(throughput(&mut connections, "ok", &ids));
+            cells.fail.push(throughput(&mut connections, "fail", &ids));
+        }
+    }
+    let _ = fs::remove_dir_all(&audit);
+    let of = |values: &[f64]| median(&mut values.to_vec());
+    let (p50, ok, fail) = (of(&all[0].p50), of(&all[0].ok), of(&all[0].fail));
+    println!(
+        "| | p50 at 1 in flight | × direct | calls/s at 64 | × direct | failures/s at 64, durable | × direct |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, cells) in names.iter().zip(&mut all) {
+        let (own_p50, own_ok, own_fail) =
+            (median(&mut cells.p50), median(&mut cells.ok), median(&mut cells.fail));
+        println!(
+            "| {name} | {own_p50:.1} µs | {:.2} | {own_ok:.0} | {:.2} | {own_fail:.0} | {:.3} |",
+            own_p50 / p50,
+            own_ok / ok,
+            own_fail / fail,
+        );
+    }
+    Ok(())
+}
