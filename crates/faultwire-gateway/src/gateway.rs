@@ -36,6 +36,9 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// How long the last answers may take.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
+/// How long servers may take to end, from being asked to until being made to.
+const LAST_SERVERS: Duration = Duration::from_secs(7);
+
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
 pub struct Serve {
@@ -286,8 +289,9 @@ async fn run(
     gateway.closing.store(true, Ordering::Relaxed);
     gateway.mounts.iter().for_each(|mount| mount.drain());
     let longest = gateway.mounts.iter().map(|mount| mount.settings().drain).max();
-    let until = edge::now() + longest.unwrap_or_default();
-    while gateway.mounts.iter().any(|mount| mount.servers() > 0) && edge::now() < until {
+    let until = edge::now() + longest.unwrap_or_default() + LAST_SERVERS;
+    let alive = |mount: &Arc<Mount>| mount.alive.load(Ordering::Relaxed) > 0;
+    while gateway.mounts.iter().any(alive) && edge::now() < until {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let _ = close.send(true);

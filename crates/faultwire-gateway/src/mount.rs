@@ -6,7 +6,7 @@ pub(crate) mod shared;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -73,6 +73,8 @@ pub(crate) struct Mount {
     anybody: RwLock<Arc<Party>>,
     behind: Behind,
     pub breaker: Arc<Breaker>,
+    /// How many servers have not ended yet, whether they are still of use or not.
+    pub alive: Arc<AtomicUsize>,
     /// Clients without a session, by name.
     parties: Mutex<HashMap<String, Arc<Party>>>,
     crowd: Crowd,
@@ -103,6 +105,7 @@ impl Mount {
             name: mount.name,
             behind,
             breaker: Arc::new(Breaker::new(mount.breaker)),
+            alive: Arc::default(),
             parties: Mutex::default(),
             crowd: mount.crowd,
             settings: RwLock::new(settings),
@@ -206,7 +209,13 @@ impl Mount {
             return Ok(Arc::clone(shared));
         }
         let source = self.behind.source();
-        let started = Arc::new(Shared::start(&self.door, &self.settings(), source, &self.breaker)?);
+        let started = Arc::new(Shared::start(
+            &self.door,
+            &self.settings(),
+            source,
+            &self.breaker,
+            &self.alive,
+        )?);
         *shared = Some(Arc::clone(&started));
         Ok(started)
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -27,6 +28,7 @@ impl Running {
         outlet: Arc<dyn Outlet>,
         source: Source,
         breaker: &Arc<Breaker>,
+        alive: &Arc<AtomicUsize>,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let (events, heard) = channel();
@@ -43,6 +45,7 @@ impl Running {
             move || link.inlet.serve()
         })?;
         let watched = Arc::clone(&link);
+        let counted = Counted::new(alive);
         thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
             let watch = AssertUnwindSafe(|| supervisor.watch());
             if catch_unwind(watch).is_err() {
@@ -50,6 +53,7 @@ impl Running {
             }
             drop(supervisor);
             watched.inlet.end();
+            drop(counted);
             on_over();
         })?;
         Ok(Self { link, events })
@@ -63,6 +67,22 @@ impl Running {
     /// Ends it; no new calls are taken, and open ones have their time.
     pub(crate) fn drain(&self) {
         let _ = self.events.send(Event::Signal);
+    }
+}
+
+/// One more server that has not ended yet.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(alive))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

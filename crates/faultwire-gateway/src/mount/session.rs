@@ -50,7 +50,8 @@ impl Session {
             access,
             facts,
         );
-        let running = Running::start(door, settings, outlet, source, &mount.breaker, on_over)?;
+        let running =
+            Running::start(door, settings, outlet, source, &mount.breaker, &mount.alive, on_over)?;
         streams.belong_to(&running.link);
         let used = Mutex::new(edge::now());
         Ok(Arc::new(Self {

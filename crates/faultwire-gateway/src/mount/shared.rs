@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use faultwire_contract::Line;
 use serde::Deserialize;
@@ -50,11 +50,13 @@ impl Shared {
         settings: &Arc<Settings>,
         source: Source,
         breaker: &Arc<Breaker>,
+        alive: &Arc<AtomicUsize>,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
-        let running = Running::start(door, settings, Arc::new(Nobody), source, breaker, on_over)?;
+        let running =
+            Running::start(door, settings, Arc::new(Nobody), source, breaker, alive, on_over)?;
         Ok(Self { running, ids: AtomicU64::new(1), era: OnceCell::new(), over })
     }
 

@@ -174,3 +174,24 @@ fn metrics_and_the_page_show_what_happened() {
     let status = gateway.request("GET", "/api/status").send().json();
     assert_eq!(status["failures"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn no_server_outlives_the_gateway() {
+    let dir = Dir::new();
+    let pids = dir.join("pids");
+    // It does not notice the end of its input.
+    let code = format!(
+        "import os, time\nopen({pids:?}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)\n"
+    );
+    let gateway = Gateway::before(&[], &["python3", "-c", &code]);
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {} } });
+    let request = gateway.request("POST", "/mcp").body(hello.to_string());
+    request.leave_after(Duration::from_millis(500));
+    assert_eq!(gateway.end(), Some(0));
+    let pids = std::fs::read_to_string(&pids).unwrap();
+    assert!(!pids.is_empty());
+    for pid in pids.lines() {
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} stays behind");
+    }
+}
