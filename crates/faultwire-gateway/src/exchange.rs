@@ -26,8 +26,6 @@ struct State {
     waker: Option<Waker>,
     /// Nobody takes anything out any more.
     abandoned: bool,
-    /// Messages that found no room.
-    dropped: u64,
 }
 
 /// What is sent next.
@@ -74,14 +72,8 @@ impl Exchange {
     }
 
     fn new(owed: Option<usize>, streams: bool, most_bytes: usize) -> Self {
-        let state = State {
-            pieces: VecDeque::new(),
-            bytes: 0,
-            owed,
-            waker: None,
-            abandoned: false,
-            dropped: 0,
-        };
+        let state =
+            State { pieces: VecDeque::new(), bytes: 0, owed, waker: None, abandoned: false };
         Self { state: Mutex::new(state), streams, most_bytes }
     }
 
@@ -162,7 +154,7 @@ impl Outlet for Exchange {
             let line = line.trim_ascii_end();
             self.put(|state| {
                 if state.bytes + line.len() > self.most_bytes {
-                    state.dropped += 1;
+                    tracing::warn!("a message was dropped: its client does not read");
                 } else {
                     state.bytes += line.len();
                     state.pieces.push_back(Piece::Message(Bytes::copy_from_slice(line)));

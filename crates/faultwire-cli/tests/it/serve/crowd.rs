@@ -97,7 +97,7 @@ fn endless_bodies_and_slow_readers_take_no_memory() {
     let idle: Vec<TcpStream> = (0..2)
         .map(|id| {
             let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
-                               "params": { "name": "big", "arguments": { "kib": 16_000 } } }).to_string();
+                               "params": { "name": "big", "arguments": { "kib": 20_000 } } }).to_string();
             let mut socket = TcpStream::connect(&gateway.address).unwrap();
             let head = format!(
                 "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",

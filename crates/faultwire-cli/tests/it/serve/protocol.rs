@@ -160,6 +160,13 @@ fn versions_must_be_known_and_the_same_everywhere() {
             200,
             0,
         ),
+        (
+            "a name twice",
+            call.clone(),
+            vec![right[0], right[1], right[2], ("mcp-name", "other")],
+            400,
+            -32020,
+        ),
         ("no name", call.clone(), right[..2].to_vec(), 400, -32020),
         ("other name", call.clone(), vec![right[0], right[1], ("mcp-name", "other")], 400, -32020),
         ("no method", call.clone(), vec![right[0], right[2]], 400, -32020),

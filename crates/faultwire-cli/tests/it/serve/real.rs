@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::serve::gateway::Gateway;
 use crate::support::{BUILTINS, Dir};
 use crate::wrap::parts::servers;
-use crate::wrap::real::{expect_envelope, run_plan};
+use crate::wrap::real::{expect_results, run_plan};
 
 /// One client with all servers, each under another contract.
 fn drive(client: &str, turn: usize) {
@@ -25,13 +25,7 @@ fn drive(client: &str, turn: usize) {
         };
         assert!(names(&through) == names(&direct), "{place}");
         assert!(crossed || through["tools"] == direct["tools"], "{place}");
-        for (at, (tool, _)) in server.works.iter().enumerate() {
-            assert_eq!(through["results"][at], direct["results"][at], "{place}: {tool}");
-        }
-        for (at, (tool, arguments)) in server.fails.iter().enumerate() {
-            let result = &through["results"][server.works.len() + at];
-            expect_envelope(contract, result, &format!("{place}: {tool} {arguments}"));
-        }
+        expect_results(server, contract, &direct, &through, &place);
     }
 }
 

@@ -48,6 +48,23 @@ pub fn expect_envelope(contract: &str, result: &Value, place: &str) {
     contract.read_any(Surface::Mcp, text.as_bytes()).unwrap_or_else(|e| panic!("{place}: {e}"));
 }
 
+/// What works is as it is without us, and what fails is an envelope.
+pub fn expect_results(
+    server: &Server,
+    contract: &str,
+    direct: &Value,
+    through: &Value,
+    place: &str,
+) {
+    for (at, (tool, _)) in server.works.iter().enumerate() {
+        assert_eq!(through["results"][at], direct["results"][at], "{place}: {tool}");
+    }
+    for (at, (tool, arguments)) in server.fails.iter().enumerate() {
+        let result = &through["results"][server.works.len() + at];
+        expect_envelope(contract, result, &format!("{place}: {tool} {arguments}"));
+    }
+}
+
 /// One client with all servers, each under another contract.
 fn drive(client: &str, turn: usize) {
     let dir = Dir::new();
@@ -60,13 +77,7 @@ fn drive(client: &str, turn: usize) {
         let through = run(client, &wrapped(&server.command(), contract, &log), &calls);
         assert_eq!(through["tools"], direct["tools"], "{place}");
         assert_eq!(through["era"], direct["era"], "{place}");
-        for (at, (tool, _)) in server.works.iter().enumerate() {
-            assert_eq!(through["results"][at], direct["results"][at], "{place}: {tool}");
-        }
-        for (at, (tool, arguments)) in server.fails.iter().enumerate() {
-            let result = &through["results"][server.works.len() + at];
-            expect_envelope(contract, result, &format!("{place}: {tool} {arguments}"));
-        }
+        expect_results(server, contract, &direct, &through, &place);
     }
 }
 
