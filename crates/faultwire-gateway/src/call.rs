@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::failing::Failing;
 use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, Party};
+use crate::patched::Patched;
 use crate::request::{self, Story};
 use crate::upstream::inlet::Pipe;
 use crate::wire;
@@ -182,13 +183,13 @@ impl Call {
     /// It went well, and this is its answer. If the client hears that on the stream that all
     /// messages pass through anyway, nothing is done.
     #[must_use]
-    pub(crate) fn answer(mut self, line: &[u8]) -> bool {
+    pub(crate) fn answer(mut self, line: &Line<'_>, mut reply: Patched<'_>) -> bool {
         self.party = None;
         let Some(outlet) = self.outlet.take() else { return false };
-        match &self.known_as {
-            None => outlet.reply(line),
-            Some(id) => outlet.reply(&wire::with_id(line, id)),
+        if let (Some(known_as), Some(id)) = (self.known_as.take(), line.id) {
+            reply.instead_of(id, String::from(known_as));
         }
+        outlet.reply(&reply);
         true
     }
 

@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::outlet::{Failed, Outlet};
 use crate::party::{Asker, Party};
 use crate::request::Story;
+use crate::room::Room;
 use crate::settings::Settings;
 use crate::tools::ToolFacts;
 use crate::{edge, wire};
@@ -43,6 +44,8 @@ pub(crate) struct Door {
     queue: Sender<Vec<Errand>>,
     /// What is counted, if somebody asks for it.
     pub metrics: Option<Arc<Metrics>>,
+    /// What may be held for clients that do not read.
+    pub room: Arc<Room>,
     /// Where clients are served, if that is done by tasks.
     runtime: Option<Handle>,
     gathered: Mutex<Gathered>,
@@ -132,11 +135,17 @@ impl Form {
 
 /// What others do at the door.
 impl Door {
-    pub(crate) fn new(log: Log, queue: Sender<Vec<Errand>>, metrics: Option<Arc<Metrics>>) -> Self {
+    pub(crate) fn new(
+        log: Log,
+        queue: Sender<Vec<Errand>>,
+        room: Arc<Room>,
+        metrics: Option<Arc<Metrics>>,
+    ) -> Self {
         Self {
             log,
             queue,
             metrics,
+            room,
             runtime: Handle::try_current().ok(),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),

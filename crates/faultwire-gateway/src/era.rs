@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::guard::version::{LEGACY, MODERN};
 use crate::link::Link;
+use crate::patched::Patched;
 use crate::wire;
 
 /// What a server speaks, and what it said of itself.
@@ -171,13 +172,11 @@ fn greeting(discovered: &Value, version: &str) -> Value {
 const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// A legacy reply with what the modern era wants in a result. The rest keeps its bytes.
-pub(crate) fn as_modern(line: &[u8], result: Option<&RawValue>, method: &str) -> Vec<u8> {
-    let mut other = line.to_vec();
+/// Puts into a legacy reply what the modern era wants in a result. The rest keeps its bytes.
+pub(crate) fn as_modern(reply: &mut Patched<'_>, result: Option<&RawValue>, method: &str) {
     let Some(result) = result.map(RawValue::get).filter(|raw| raw.starts_with('{')) else {
-        return other;
+        return;
     };
-    let start = (result.as_ptr() as usize).saturating_sub(line.as_ptr() as usize) + 1;
     let mut members = r#""resultType":"complete""#.to_owned();
     if CACHED.contains(&method) {
         members.push_str(r#","ttlMs":0,"cacheScope":"private""#);
@@ -185,8 +184,7 @@ pub(crate) fn as_modern(line: &[u8], result: Option<&RawValue>, method: &str) ->
     if result[1..].trim_start() != "}" {
         members.push(',');
     }
-    other.splice(start..start, members.into_bytes());
-    other
+    reply.inside(result, members);
 }
 
 /// Whether a result asks for more from the client, which only clients of the modern era can give.
@@ -212,8 +210,9 @@ mod tests {
             assert!(reply.contains_key("result"));
             let at = line.find("\"result\":").unwrap() + 9;
             let raw: &RawValue = serde_json::from_str(&line[at..line.len() - 1]).unwrap();
-            let modern = as_modern(line.as_bytes(), Some(raw), method);
-            assert_eq!(String::from_utf8(modern).unwrap(), expected);
+            let mut modern = Patched::new(line.as_bytes());
+            as_modern(&mut modern, Some(raw), method);
+            assert_eq!(String::from_utf8(modern.to_vec()).unwrap(), expected);
         };
         check(
             r#"{"id":1,"result":{"content":[]}}"#,

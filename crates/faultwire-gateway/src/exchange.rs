@@ -2,25 +2,28 @@
 //! answer takes them out; nobody waits for the other with a lock in hand.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use crate::outlet::{Failed, Outlet};
+use crate::patched::Patched;
+use crate::room::Room;
 
 /// One answer: a reply, or a stream of messages that may end with one.
 pub(crate) struct Exchange {
     state: Mutex<State>,
     /// Whether the client takes more than a reply.
     pub streams: bool,
-    /// How much may wait for a client that does not read.
-    most_bytes: usize,
+    /// What waits for a client that does not read takes its share of this.
+    room: Arc<Room>,
 }
 
 struct State {
     pieces: VecDeque<Piece>,
-    bytes: usize,
+    /// How much of that answers nothing.
+    waiting: usize,
     /// How many replies are still to come; none for a stream without an end.
     owed: Option<usize>,
     waker: Option<Waker>,
@@ -62,26 +65,28 @@ impl Trouble {
 
 impl Exchange {
     /// For an answer with so many replies.
-    pub(crate) fn owing(replies: usize, streams: bool, most_bytes: usize) -> Self {
-        Self::new(Some(replies), streams, most_bytes)
+    pub(crate) fn owing(replies: usize, streams: bool, room: &Arc<Room>) -> Self {
+        Self::new(Some(replies), streams, room)
     }
 
     /// For a stream that goes on until somebody ends it.
-    pub(crate) fn endless(most_bytes: usize) -> Self {
-        Self::new(None, true, most_bytes)
+    pub(crate) fn endless(room: &Arc<Room>) -> Self {
+        Self::new(None, true, room)
     }
 
-    fn new(owed: Option<usize>, streams: bool, most_bytes: usize) -> Self {
+    fn new(owed: Option<usize>, streams: bool, room: &Arc<Room>) -> Self {
         let state =
-            State { pieces: VecDeque::new(), bytes: 0, owed, waker: None, abandoned: false };
-        Self { state: Mutex::new(state), streams, most_bytes }
+            State { pieces: VecDeque::new(), waiting: 0, owed, waker: None, abandoned: false };
+        Self { state: Mutex::new(state), streams, room: Arc::clone(room) }
     }
 
     /// The next piece; none when all is said.
     pub(crate) fn poll_piece(&self, context: &Context<'_>) -> Poll<Option<Piece>> {
         let mut state = self.state();
         if let Some(piece) = state.pieces.pop_front() {
-            state.bytes -= piece.len();
+            if let Piece::Message(line) = &piece {
+                state.waiting -= line.len();
+            }
             return Poll::Ready(Some(piece));
         }
         if state.owed == Some(0) {
@@ -133,7 +138,6 @@ impl Exchange {
     fn push_last(&self, piece: Piece) {
         self.put(|state| {
             state.owed = state.owed.map(|owed| owed.saturating_sub(1));
-            state.bytes += piece.len();
             state.pieces.push_back(piece);
         });
     }
@@ -153,18 +157,18 @@ impl Outlet for Exchange {
         for line in lines.split_inclusive(|b| *b == b'\n') {
             let line = line.trim_ascii_end();
             self.put(|state| {
-                if state.bytes + line.len() > self.most_bytes {
-                    tracing::warn!("a message was dropped: its client does not read");
+                if let Some(line) = self.room.hold_if_free(line, state.waiting) {
+                    state.waiting += line.len();
+                    state.pieces.push_back(Piece::Message(line));
                 } else {
-                    state.bytes += line.len();
-                    state.pieces.push_back(Piece::Message(Bytes::copy_from_slice(line)));
+                    tracing::warn!("a message was dropped: its client does not read");
                 }
             });
         }
     }
 
-    fn reply(&self, line: &[u8]) {
-        self.push_last(Piece::Reply(Bytes::copy_from_slice(line.trim_ascii_end())));
+    fn reply(&self, line: &Patched<'_>) {
+        self.push_last(Piece::Reply(self.room.hold(line.to_vec())));
     }
 
     fn takes_messages(&self) -> bool {
@@ -174,16 +178,8 @@ impl Outlet for Exchange {
 
     fn fail(&self, failed: &[Failed<'_>]) {
         for one in failed {
-            let body = Bytes::copy_from_slice(one.line.trim_ascii_end());
+            let body = self.room.hold(one.line.trim_ascii_end().to_vec());
             self.push_last(Piece::Failed(body, Trouble::of(one)));
-        }
-    }
-}
-
-impl Piece {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Message(bytes) | Self::Reply(bytes) | Self::Failed(bytes, _) => bytes.len(),
         }
     }
 }

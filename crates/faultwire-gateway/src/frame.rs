@@ -8,6 +8,8 @@ use std::ops::Range;
 const ROOM: usize = 64 * 1024;
 /// From here on a line is given all the room that it may need.
 const LONG: usize = 1024 * 1024;
+/// By how much it gets longer then.
+const STEP: usize = 4 * ROOM;
 /// How much of an overlong line is kept from its beginning, and from its end.
 const KEPT: usize = 4 * 1024;
 
@@ -97,6 +99,24 @@ impl Frames {
         &self.buffer[line.clone()]
     }
 
+    /// How much of a line is there whose end is awaited.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether a line that is too long is being read over.
+    #[must_use]
+    pub fn is_reading_over(&self) -> bool {
+        self.overlong.is_some()
+    }
+
+    /// Has the line that is not whole yet read over, as if it were too long.
+    pub fn give_up_line(&mut self) -> Frame {
+        self.searched = self.end;
+        self.begin_overlong(false)
+    }
+
     /// What is left when nothing more comes: a line without an end.
     #[must_use]
     pub fn rest(&self) -> &[u8] {
@@ -135,16 +155,19 @@ impl Frames {
         // The limit, and one read more: then the line is too long, and need not be kept.
         let most = self.limit.saturating_add(ROOM);
         if self.is_nearly_full() && self.buffer.len() < most {
-            // A line that is that long may be as long as any; room that is never touched costs
-            // nothing, and what growing step by step leaves behind does.
-            let enough = if self.buffer.len() < LONG { self.buffer.len() * 2 } else { most };
-            let mut bigger = vec![0; enough.min(most)];
-            bigger[..self.end].copy_from_slice(&self.buffer[..self.end]);
-            self.buffer = bigger;
+            // A line that is that long may be as long as any. Room that is never touched costs
+            // nothing; moving from one place to a larger one again and again does.
+            let more = if self.buffer.len() < LONG {
+                self.buffer.len()
+            } else {
+                self.buffer.reserve_exact(most - self.buffer.len());
+                STEP
+            };
+            self.buffer.resize((self.buffer.len() + more).min(most), 0);
         }
     }
 
     fn is_nearly_full(&self) -> bool {
-        self.buffer.len() - self.end < self.buffer.len() / 4
+        self.buffer.len() - self.end < (self.buffer.len() / 4).min(ROOM)
     }
 }

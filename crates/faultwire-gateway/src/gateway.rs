@@ -1,5 +1,6 @@
 //! The gateway: everything that `serve` runs, from its settings to its end.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use faultwire::audit::Log;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,6 +29,7 @@ use crate::mount::{Crowd, Mount, Upstream};
 use crate::outlet::Outlet;
 use crate::party::{Party, session_of};
 use crate::recent::Shown;
+use crate::room::Room;
 use crate::settings::Settings;
 use crate::upstream::remote::RemoteError;
 
@@ -189,6 +192,21 @@ impl Gateway {
         }
     }
 
+    /// What may be held for clients that do not read.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.door.room
+    }
+
+    /// A connection has ended. If it had to be cut, that is recorded: an answer went astray.
+    pub(crate) fn connection_ended(&self, error: Option<&hyper::Error>) {
+        let source = error.and_then(|error| error.source()?.downcast_ref::<io::Error>());
+        if source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            tracing::warn!("a client does not read its answer; its connection is cut");
+            let contract = &self.mounts[0].settings().contract;
+            self.door.event("answer_not_taken", &Value::Null, contract.redactor());
+        }
+    }
+
     /// Who may call, as of now.
     pub(crate) fn clients(&self) -> Arc<Clients> {
         Arc::clone(&self.clients.read().unwrap_or_else(PoisonError::into_inner))
@@ -256,7 +274,10 @@ async fn run(
     let (broken, mut breakdown) = tokio::sync::mpsc::unbounded_channel();
     let (queue, errands) = channel();
     let metrics = Arc::new(Metrics::new().map_err(io::Error::other)?);
-    let door = Arc::new(Door::new(log.clone(), queue, Some(metrics)));
+    let lines = serve.mounts.iter().map(|mount| mount.settings.limits.line_bytes);
+    let longest = lines.chain([serve.limits.body_bytes]).max().unwrap_or_default();
+    let room = Room::new(longest);
+    let door = Arc::new(Door::new(log.clone(), queue, room, Some(metrics)));
     let (made, to_record) = channel();
     watched("door", broken.clone(), {
         let door = Arc::clone(&door);

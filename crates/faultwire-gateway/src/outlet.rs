@@ -9,14 +9,18 @@ use std::sync::{Mutex, PoisonError};
 use faultwire_contract::Fault;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::patched::Patched;
+
 /// Somebody who takes whole lines.
 pub(crate) trait Outlet: Send + Sync {
     /// Hands over one or more lines. When nobody takes them any more, there is nobody to tell.
     fn send(&self, lines: &[u8]);
 
     /// Hands over the line that answers a request.
-    fn reply(&self, line: &[u8]) {
-        self.send(line);
+    fn reply(&self, line: &Patched<'_>) {
+        let mut line = line.to_vec();
+        line.push(b'\n');
+        self.send(&line);
     }
 
     /// Whether there is one client behind it, who can be asked something.

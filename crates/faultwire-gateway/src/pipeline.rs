@@ -13,3 +13,4 @@ mod inbound;
 mod outbound;
 
 pub(crate) use inbound::Place;
+pub(crate) use outbound::{NO_ROOM, TooLong};

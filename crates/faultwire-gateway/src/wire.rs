@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::patched::Patched;
+
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const PING: &str = "ping";
@@ -72,19 +74,12 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
 
 /// The same message under another id.
 pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
-    let seen = peek(line).id;
-    let start =
-        seen.map_or(0, |seen| (seen.as_ptr() as usize).saturating_sub(line.as_ptr() as usize));
-    let end = start + seen.map_or(0, str::len);
-    let mut other = Vec::with_capacity(line.len() + id.len());
-    match (line.get(..start), line.get(end..)) {
-        (Some(head), Some(tail)) if start > 0 => {
-            other.extend_from_slice(head);
-            other.extend_from_slice(id.as_bytes());
-            other.extend_from_slice(tail);
-        }
-        _ => other.extend_from_slice(line),
+    let mut other = Patched::new(line);
+    if let Some(seen) = peek(line).id {
+        other.instead_of(seen, id);
     }
+    let mut other = other.to_vec();
+    other.push(b'\n');
     other
 }
 

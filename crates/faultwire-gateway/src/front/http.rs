@@ -5,6 +5,7 @@ mod body;
 mod host;
 mod mcp;
 mod pages;
+mod patience;
 pub(crate) mod streams;
 
 use std::convert::Infallible;
@@ -24,6 +25,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::gateway::Gateway;
 pub(crate) use body::Body;
 pub use host::Hosts;
+use patience::Patient;
 
 /// How long a client may take to send the head of a request, and how long it may then be silent.
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);
@@ -75,6 +77,8 @@ async fn serve(
     mut closing: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
+    let room = Arc::clone(gateway.room());
+    let is_crowded = move || room.is_crowded();
     let service = service_fn(|request: Request<Incoming>| {
         let gateway = Arc::clone(&gateway);
         async move { Ok::<_, Infallible>(route(&gateway, request, peer).await) }
@@ -83,13 +87,13 @@ async fn serve(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(gateway.limits.header_bytes.max(8192))
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(Patient::new(TokioIo::new(stream), is_crowded), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
-        _ = connection.as_mut() => return,
+        ended = connection.as_mut() => return gateway.connection_ended(ended.as_ref().err()),
         _ = closing.changed() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    gateway.connection_ended(connection.await.as_ref().err());
 }
 
 async fn route(

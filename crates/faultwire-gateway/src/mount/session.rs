@@ -39,9 +39,9 @@ impl Session {
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Arc<Self>> {
         let settings = &mount.settings();
-        let streams = Arc::new(Streams::new(settings.limits.line_bytes));
-        let outlet = Arc::clone(&streams) as Arc<dyn Outlet>;
         let door = &mount.door;
+        let streams = Arc::new(Streams::new(&door.room));
+        let outlet = Arc::clone(&streams) as Arc<dyn Outlet>;
         let facts = Facts { id: Some(id.to_string()), ..facts };
         let party = Party::limited(
             Arc::clone(door),

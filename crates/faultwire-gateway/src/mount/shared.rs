@@ -2,7 +2,6 @@
 //! way in and its own on the way out, so that no client can be given another's answer.
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -15,6 +14,7 @@ use crate::door::Door;
 use crate::era::{self, Era};
 use crate::guard::breaker::Breaker;
 use crate::outlet::Outlet;
+use crate::patched::Patched;
 use crate::running::Running;
 use crate::settings::Settings;
 use crate::supervisor::Source;
@@ -75,20 +75,13 @@ impl Shared {
     /// Puts a request under an id of ours, and its progress too.
     pub(crate) fn translate(&self, line: &Line<'_>) -> Translated {
         let id = self.ids.fetch_add(1, Ordering::Relaxed).to_string();
-        let mut places: Vec<Range<usize>> = Vec::with_capacity(2);
-        places.extend(line.id.and_then(|id| place(line.text, id)));
-        places.extend(progress_token(line).and_then(|token| place(line.text, token)));
-        places.sort_by_key(|place| place.start);
-        let mut text = Vec::with_capacity(line.text.len() + 2 * id.len() + 1);
-        let mut done = 0;
-        for place in places {
-            text.extend_from_slice(&line.text.as_bytes()[done..place.start]);
-            text.extend_from_slice(id.as_bytes());
-            done = place.end;
+        let mut other = Patched::new(line.text.as_bytes());
+        for part in line.id.into_iter().chain(progress_token(line)) {
+            other.instead_of(part, &*id);
         }
-        text.extend_from_slice(&line.text.as_bytes()[done..]);
-        text.push(b'\n');
-        Translated { line: text, id }
+        let mut line = other.to_vec();
+        line.push(b'\n');
+        Translated { line, id }
     }
 }
 
@@ -107,9 +100,4 @@ pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
     let params: Params<'a> = serde_json::from_str(line.params?.get()).ok()?;
     let meta: Meta<'a> = serde_json::from_str(params.meta?.get()).ok()?;
     Some(meta.token?.get())
-}
-
-fn place(text: &str, part: &str) -> Option<Range<usize>> {
-    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    (text.get(start..start + part.len()) == Some(part)).then(|| start..start + part.len())
 }

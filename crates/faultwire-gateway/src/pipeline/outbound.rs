@@ -18,9 +18,23 @@ use crate::failing::{Failing, Said};
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::nesting::deeper_than;
 use crate::party::Bridged;
+use crate::patched::Patched;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
+
+/// Why a line is read over.
+#[derive(Clone, Copy)]
+pub(crate) enum TooLong {
+    /// No line may be that long.
+    Limit,
+    /// It is long, and nothing was free for it.
+    NoRoom,
+}
+
+/// What a client is told then.
+pub(crate) const NO_ROOM: &str = "The answer is long, and there was no room for it: too much waits for \
+                       clients that do not read";
 
 impl Link {
     /// A line of the server.
@@ -124,15 +138,16 @@ impl Link {
                 Verdict::Drop
             }
             None if call.bridged == Bridged::ModernClient => {
-                let modern = era::as_modern(bytes, result_of(bytes), call.method.name());
-                self.succeeded(call, &modern)
+                let mut reply = Patched::new(bytes);
+                era::as_modern(&mut reply, result_of(bytes), call.method.name());
+                self.succeeded(call, line, bytes, reply)
             }
-            None => self.succeeded(call, bytes),
+            None => self.succeeded(call, line, bytes, Patched::new(bytes)),
             Some(failure) => self.failed(call, failure, line, bytes),
         }
     }
 
-    fn succeeded(&self, call: Call, bytes: &[u8]) -> Verdict {
+    fn succeeded(&self, call: Call, line: &Line<'_>, bytes: &[u8], reply: Patched<'_>) -> Verdict {
         if let Some(breaker) = &self.breaker {
             breaker.worked();
         }
@@ -151,13 +166,14 @@ impl Link {
             }
             Method::Other(_) => {}
         }
-        if call.answer(bytes) { Verdict::Drop } else { Verdict::Pass }
+        if call.answer(line, reply) { Verdict::Drop } else { Verdict::Pass }
     }
 
     fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let flow = Flow::of(line.error_number());
         if flow == Flow::Elicitation {
-            return if call.answer(bytes) { Verdict::Drop } else { Verdict::Pass };
+            let passed = call.answer(line, Patched::new(bytes));
+            return if passed { Verdict::Drop } else { Verdict::Pass };
         }
         let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
@@ -326,7 +342,7 @@ impl Link {
     }
 
     /// A line that is too long. Whether it could be answered.
-    pub(crate) fn overlong(&self, id: Option<&str>, ended: bool) -> bool {
+    pub(crate) fn overlong(&self, id: Option<&str>, ended: bool, why: TooLong) -> bool {
         let mut state = self.state();
         let call = match id {
             Some(id) => state.calls.answered(id),
@@ -336,7 +352,16 @@ impl Link {
         drop(state);
         let limit = self.settings().limits.line_bytes;
         match call {
-            Some(call) => self.fail(call, Failing::classified(oversize(self.contract(), limit))),
+            Some(call) => {
+                let failing = Failing::classified(oversize(self.contract(), limit));
+                self.fail(
+                    call,
+                    match why {
+                        TooLong::Limit => failing,
+                        TooLong::NoRoom => failing.saying(NO_ROOM),
+                    },
+                );
+            }
             None if ended => self.event("oversize_output", &json!({ "limit": limit })),
             None => return false,
         }

@@ -21,6 +21,8 @@ use crate::frame::{Frame, Frames};
 use crate::front::stdio::LINES_TOGETHER;
 use crate::join::{Fragment, Joined};
 use crate::link::{Link, Verdict};
+use crate::pipeline::TooLong;
+use crate::room::{PATIENCE, SHORT, Share};
 use crate::wire::salvage_id;
 
 /// The one who listens to one run of the server.
@@ -31,12 +33,14 @@ pub(crate) struct Listener {
     fragment: Option<Fragment>,
     /// Whether the line that is read over was answered already.
     overlong_told: bool,
+    /// Why it is read over.
+    why: TooLong,
 }
 
 impl Listener {
     pub(crate) fn new(link: Arc<Link>) -> Self {
         let frames = Frames::new(link.settings().limits.line_bytes);
-        Self { link, frames, fragment: None, overlong_told: false }
+        Self { link, frames, fragment: None, overlong_told: false, why: TooLong::Limit }
     }
 
     /// Listens on a thread of its own until the server says no more, or `stop` is closed.
@@ -56,8 +60,16 @@ impl Listener {
     /// reads it.
     pub(crate) async fn listen_along(mut self, stdout: File) -> io::Result<()> {
         let mut stdout = pipe::Receiver::from_file(stdout)?;
+        let mut share = None;
         loop {
-            let patience = self.fragment.as_ref().map(|f| f.patience(edge::now()));
+            if !self.make_room(&mut share).await {
+                self.give_up_line();
+            }
+            let patience = match &self.fragment {
+                Some(fragment) => Some(fragment.patience(edge::now())),
+                // Others may wait for the room that this line takes.
+                None => share.as_ref().map(|_| PATIENCE),
+            };
             let frames = &mut self.frames;
             let more =
                 poll_fn(|context| match frames.fill(&mut Polled { pipe: &mut stdout, context }) {
@@ -69,7 +81,7 @@ impl Listener {
                 Some(patience) => {
                     let patience = patience + Duration::from_millis(1);
                     let Ok(more) = tokio::time::timeout(patience, more).await else {
-                        self.give_up_fragment();
+                        self.stands_still();
                         continue;
                     };
                     more
@@ -82,6 +94,42 @@ impl Listener {
         }
         self.finish();
         Ok(())
+    }
+
+    /// A long line takes room that others want, too. Whether there is enough to go on.
+    async fn make_room(&self, share: &mut Option<Share>) -> bool {
+        let pending = self.fragment.as_ref().map_or(0, |fragment| fragment.bytes().len());
+        let long = self.frames.unfinished() + pending;
+        if long < SHORT || self.frames.is_reading_over() {
+            *share = None;
+            return true;
+        }
+        let share = share.get_or_insert_with(|| self.link.door.room.share());
+        share.grow(long + SHORT).await.is_ok()
+    }
+
+    /// The server has begun something and does not go on.
+    fn stands_still(&mut self) {
+        let now = edge::now();
+        if self.fragment.as_ref().is_some_and(|fragment| fragment.patience(now).is_zero()) {
+            self.give_up_fragment();
+        }
+        if self.frames.unfinished() >= SHORT && self.link.door.room.is_crowded() {
+            self.give_up_line();
+        }
+    }
+
+    /// There is no room for the rest of the line.
+    fn give_up_line(&mut self) {
+        self.give_up_fragment();
+        if let Frame::Overlong(head) = self.frames.give_up_line() {
+            self.read_over(&head, TooLong::NoRoom);
+        }
+    }
+
+    fn read_over(&mut self, head: &[u8], why: TooLong) {
+        self.why = why;
+        self.overlong_told = self.link.overlong(salvage_id(head).as_deref(), false, why);
     }
 
     /// Waits for something to read. Nothing more comes when it is false.
@@ -112,12 +160,12 @@ impl Listener {
             let verdict = match &frame {
                 Frame::Line(place) => self.line(place.clone()),
                 Frame::Overlong(head) => {
-                    self.overlong_told = self.link.overlong(salvage_id(head).as_deref(), false);
+                    self.read_over(head, TooLong::Limit);
                     Verdict::Drop
                 }
                 Frame::OverlongEnd(tail) => {
                     if !self.overlong_told {
-                        self.link.overlong(salvage_id(tail).as_deref(), true);
+                        self.link.overlong(salvage_id(tail).as_deref(), true, self.why);
                     }
                     Verdict::Drop
                 }

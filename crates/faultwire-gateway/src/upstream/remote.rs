@@ -25,6 +25,8 @@ use tokio::task::AbortHandle;
 use crate::failing::Failing;
 use crate::guard::version;
 use crate::link::{Link, Verdict};
+use crate::pipeline::NO_ROOM;
+use crate::room::{SHORT, Share};
 use crate::wire;
 use events::Events;
 pub(crate) use way::Way;
@@ -183,19 +185,20 @@ impl Remote {
         if head.status.is_success() && media.eq_ignore_ascii_case("text/event-stream") {
             return self.hear_events(link, body, label).await;
         }
-        let body = match collect(body, limit).await {
+        let (body, _share) = match collect(link, body, limit).await {
             Ok(body) => body,
             Err(Cut::Overlong) => {
                 let why = format!("The server's answer has more than {limit} bytes");
                 return Some(protocol(link, Aspect::Oversize, why));
             }
+            Err(Cut::NoRoom) => return Some(protocol(link, Aspect::Oversize, NO_ROOM)),
             Err(Cut::Broken(why)) => return Some(trouble::cut_off(link.contract(), &why)),
         };
         let json = media.eq_ignore_ascii_case("application/json");
         let id = label.id.as_deref();
         // A reply is one, whatever the status says.
         if json && id.is_some() && peek(&body).id == id {
-            self.take(link, &body, label);
+            self.take(link, body, label);
             return None;
         }
         if !head.status.is_success() {
@@ -204,7 +207,7 @@ impl Remote {
         match (json, body.trim_ascii().is_empty(), id) {
             (_, true, None) => None,
             (true, false, None) => {
-                self.take(link, &body, label);
+                self.take(link, body, label);
                 None
             }
             (true, false, Some(_)) => Some(wrong_reply(link, &body)),
@@ -227,6 +230,7 @@ impl Remote {
     ) -> Option<Failing> {
         let limit = link.settings().limits.line_bytes;
         let mut events = Events::new(limit);
+        let mut share = None;
         loop {
             match next_data(&mut body).await {
                 Some(Ok(data)) => {
@@ -238,7 +242,16 @@ impl Remote {
                         if is_reply && label.id.is_some() && seen.id != label.id.as_deref() {
                             return Some(wrong_reply(link, &event));
                         }
-                        self.take(link, &event, label);
+                        self.take(link, event, label);
+                    }
+                    let long = events.unfinished();
+                    if long < SHORT {
+                        share = None;
+                    } else {
+                        let share = share.get_or_insert_with(|| link.door.room.share());
+                        if share.grow(long).await.is_err() {
+                            return Some(protocol(link, Aspect::Oversize, NO_ROOM));
+                        }
                     }
                     if events.is_overlong() {
                         let why = format!("An event has more than {limit} bytes");
@@ -260,8 +273,9 @@ impl Remote {
     }
 
     /// A message of the server.
-    fn take(&self, link: &Link, message: &[u8], label: &Label) {
-        let mut line = message.trim_ascii().to_vec();
+    fn take(&self, link: &Link, mut line: Vec<u8>, label: &Label) {
+        line.truncate(line.trim_ascii_end().len());
+        line.drain(..line.len() - line.trim_ascii_start().len());
         line.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
         line.push(b'\n');
         if label.method.as_deref() == Some(wire::INITIALIZE) {
@@ -381,19 +395,25 @@ impl Label {
 /// Why a body could not be read to its end.
 enum Cut {
     Overlong,
+    NoRoom,
     Broken(String),
 }
 
-async fn collect(mut body: Incoming, limit: usize) -> Result<Vec<u8>, Cut> {
+/// All of a body, and its share of the room.
+async fn collect(link: &Link, mut body: Incoming, limit: usize) -> Result<(Vec<u8>, Share), Cut> {
     let mut all = Vec::new();
+    let mut share = link.door.room.share();
     while let Some(data) = next_data(&mut body).await {
         let data = data.map_err(|e| Cut::Broken(e.to_string()))?;
         if all.len() + data.len() > limit {
             return Err(Cut::Overlong);
         }
         all.extend_from_slice(&data);
+        if all.len() > SHORT {
+            share.grow(all.len()).await.map_err(|_| Cut::NoRoom)?;
+        }
     }
-    Ok(all)
+    Ok((all, share))
 }
 
 async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {

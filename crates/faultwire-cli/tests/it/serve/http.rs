@@ -63,20 +63,17 @@ impl Request {
 
     /// Sends it, and hangs up after a while.
     pub fn leave_after(&self, span: Duration) {
-        let mut socket = TcpStream::connect(&self.address).expect("it listens");
-        let head = format!(
-            "{}host: {}\r\ncontent-length: {}\r\n\r\n",
-            self.head,
-            self.address,
-            self.body.len()
-        );
-        socket.write_all(head.as_bytes()).unwrap();
-        socket.write_all(&self.body).unwrap();
+        let _socket = self.send_only();
         std::thread::sleep(span);
     }
 
     /// The same over a connection that stays open.
     pub fn open(&self) -> Stream {
+        Stream::read(self.send_only())
+    }
+
+    /// Sends it, and reads nothing.
+    pub fn send_only(&self) -> TcpStream {
         let mut socket = TcpStream::connect(&self.address).expect("it listens");
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut bytes = self.head.clone();
@@ -90,7 +87,7 @@ impl Request {
         socket.write_all(bytes.as_bytes()).unwrap();
         // It may have been refused before all of it was sent.
         let _ = socket.write_all(&self.body);
-        Stream::read(socket)
+        socket
     }
 }
 

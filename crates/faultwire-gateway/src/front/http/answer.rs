@@ -76,7 +76,7 @@ pub(crate) async fn refuse_with(
     failing: Failing,
     number: i64,
 ) -> Response<Body> {
-    let exchange = Arc::new(Exchange::owing(1, false, 0));
+    let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
     let Takes { surface, trace, .. } = takes;
     let bridged = Bridged::No;

@@ -1,5 +1,6 @@
 //! The body of an answer: all at once, or a stream of events.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,9 +13,13 @@ use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use crate::exchange::{Exchange, Piece};
+use crate::room::SHORT;
 
 /// How long a stream may be silent before it is shown to be alive.
 const SILENCE: Duration = Duration::from_secs(15);
+
+const BEFORE: &[u8] = b"event: message\ndata: ";
+const AFTER: &[u8] = b"\n\n";
 
 /// The body of an answer.
 pub(crate) enum Body {
@@ -29,6 +34,8 @@ pub(crate) struct Events {
     exchange: Arc<Exchange>,
     /// What was taken out already.
     first: Option<Piece>,
+    /// The rest of an event that goes out in parts.
+    rest: VecDeque<Bytes>,
     /// Told when nobody reads any more.
     on_end: Option<OnEnd>,
     alive: Pin<Box<Sleep>>,
@@ -48,19 +55,22 @@ impl Body {
 
     pub(crate) fn events(exchange: Arc<Exchange>, first: Option<Piece>, on_end: OnEnd) -> Self {
         let alive = Box::pin(tokio::time::sleep(SILENCE));
-        Self::Events(Events { exchange, first, on_end: Some(on_end), alive })
+        Self::Events(Events { exchange, first, rest: VecDeque::new(), on_end: Some(on_end), alive })
     }
 }
 
 impl Events {
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(part) = self.rest.pop_front() {
+            return Poll::Ready(Some(part));
+        }
         let piece = match self.first.take() {
             Some(piece) => Poll::Ready(Some(piece)),
             None => self.exchange.poll_piece(context),
         };
         if let Poll::Ready(piece) = piece {
             self.alive.as_mut().reset(Instant::now() + SILENCE);
-            return Poll::Ready(piece.map(|piece| event(&piece)));
+            return Poll::Ready(piece.map(|piece| self.event(piece)));
         }
         match self.alive.as_mut().poll(context) {
             Poll::Ready(()) => {
@@ -72,16 +82,21 @@ impl Events {
             Poll::Pending => Poll::Pending,
         }
     }
-}
 
-/// `event: message`, and the message as data. JSON has no line ends of its own here.
-fn event(piece: &Piece) -> Bytes {
-    let (Piece::Message(data) | Piece::Reply(data) | Piece::Failed(data, _)) = piece;
-    let mut bytes = BytesMut::with_capacity(data.len() + 24);
-    bytes.put_slice(b"event: message\ndata: ");
-    bytes.put_slice(data);
-    bytes.put_slice(b"\n\n");
-    bytes.freeze()
+    /// `event: message`, and the message as data. JSON has no line ends of its own here. What is
+    /// long is not copied for it, but goes out in parts.
+    fn event(&mut self, piece: Piece) -> Bytes {
+        let (Piece::Message(data) | Piece::Reply(data) | Piece::Failed(data, _)) = piece;
+        if data.len() >= SHORT {
+            self.rest.extend([data, Bytes::from_static(AFTER)]);
+            return Bytes::from_static(BEFORE);
+        }
+        let mut bytes = BytesMut::with_capacity(BEFORE.len() + data.len() + AFTER.len());
+        bytes.put_slice(BEFORE);
+        bytes.put_slice(&data);
+        bytes.put_slice(AFTER);
+        bytes.freeze()
+    }
 }
 
 impl Drop for Events {

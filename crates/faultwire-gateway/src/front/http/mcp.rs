@@ -27,6 +27,7 @@ use crate::mount::{Mount, NoSession};
 use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, KnownAs, Party};
 use crate::pipeline::Place;
+use crate::room::SHORT;
 use crate::wire;
 
 const SESSION: &str = "mcp-session-id";
@@ -107,7 +108,7 @@ async fn post(
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     let takes = Takes::of(&head.headers);
-    let line = match read(body, gateway.limits.body_bytes).await {
+    let line = match read(body, gateway.limits.body_bytes, mount).await {
         Ok(line) => line,
         Err(why) => {
             let party = &mount.anybody();
@@ -199,7 +200,7 @@ async fn object(
     seen: &Line<'_>,
     objection: Box<Objection>,
 ) -> Response<Body> {
-    let exchange = Arc::new(Exchange::owing(1, false, 0));
+    let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
     let Takes { surface, trace, .. } = takes;
     let asker = Asker {
@@ -375,8 +376,8 @@ async fn exchange(
 ) -> Response<Body> {
     let Way { link, party, known_as, bridged } = way;
     let replies = expected(line, seen);
-    let limits = &party.settings.limits;
-    let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, limits.line_bytes));
+    let room = &party.door.room;
+    let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, room));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
     let asker = Asker {
         party,
@@ -482,7 +483,8 @@ async fn crowded(
 }
 
 /// The body on one line.
-async fn read(body: Incoming, limit: usize) -> Result<Vec<u8>, String> {
+async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, String> {
+    let too_late = || "The body did not come in time".to_owned();
     let too_long = || format!("The body has more than {limit} bytes");
     let expected = body.size_hint().exact().and_then(|n| usize::try_from(n).ok());
     if expected.is_some_and(|n| n > limit) {
@@ -490,9 +492,12 @@ async fn read(body: Incoming, limit: usize) -> Result<Vec<u8>, String> {
     }
     let mut line = Vec::with_capacity(expected.unwrap_or(0).min(64 * 1024) + 1);
     let mut body = body;
+    let room = &mount.door.room;
+    let mut share = room.share();
+    let began = edge::now();
     loop {
         let Ok(frame) = tokio::time::timeout(BODY_PATIENCE, next_frame(&mut body)).await else {
-            return Err("The body did not come in time".to_owned());
+            return Err(too_late());
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| "The body was cut off".to_owned())?;
@@ -501,6 +506,13 @@ async fn read(body: Incoming, limit: usize) -> Result<Vec<u8>, String> {
                 return Err(too_long());
             }
             line.extend_from_slice(data);
+            if line.len() > SHORT {
+                share.grow(line.len()).await.map_err(|_| "There is no room for long bodies now")?;
+                let slow = edge::now().saturating_duration_since(began) > BODY_PATIENCE;
+                if slow && room.is_crowded() {
+                    return Err(too_late());
+                }
+            }
         }
     }
     // Line ends are blanks in JSON; inside texts they cannot stand.

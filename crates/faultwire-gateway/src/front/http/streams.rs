@@ -4,29 +4,31 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use bytes::Bytes;
+
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::outlet::Outlet;
+use crate::room::Room;
 
 /// All streams of a session.
-#[derive(Default)]
 pub(crate) struct Streams {
     link: OnceLock<Weak<Link>>,
     state: Mutex<State>,
-    most_bytes: usize,
+    room: Arc<Room>,
 }
 
 #[derive(Default)]
 struct State {
     /// The stream that the client opened for messages that belong to no call.
     standing: Option<Arc<Exchange>>,
-    waiting: VecDeque<Box<[u8]>>,
+    waiting: VecDeque<Bytes>,
     bytes: usize,
 }
 
 impl Streams {
-    pub(crate) fn new(most_bytes: usize) -> Self {
-        Self { most_bytes, ..Self::default() }
+    pub(crate) fn new(room: &Arc<Room>) -> Self {
+        Self { link: OnceLock::new(), state: Mutex::default(), room: Arc::clone(room) }
     }
 
     /// The calls of this link have answers that messages can go with.
@@ -36,7 +38,7 @@ impl Streams {
 
     /// Opens the client's own stream, in place of the one before.
     pub(crate) fn open(&self) -> Arc<Exchange> {
-        let exchange = Arc::new(Exchange::endless(self.most_bytes));
+        let exchange = Arc::new(Exchange::endless(&self.room));
         let mut state = self.state();
         for line in state.waiting.drain(..) {
             exchange.send(&line);
@@ -69,11 +71,14 @@ impl Outlet for Streams {
         let mut state = self.state();
         match &state.standing {
             Some(standing) if standing.takes_messages() => standing.send(lines),
-            _ if state.bytes + lines.len() <= self.most_bytes => {
-                state.bytes += lines.len();
-                state.waiting.push_back(lines.into());
+            _ => {
+                if let Some(lines) = self.room.hold_if_free(lines, state.bytes) {
+                    state.bytes += lines.len();
+                    state.waiting.push_back(lines);
+                } else {
+                    tracing::warn!("a server's message found no client, and no room to wait");
+                }
             }
-            _ => tracing::warn!("a message of the server found no client, and no room to wait"),
         }
     }
 }

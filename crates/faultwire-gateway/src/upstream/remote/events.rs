@@ -58,9 +58,14 @@ impl Events {
         self.whole.pop_front()
     }
 
+    /// How much is there of an event that is not whole yet.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// Whether an event is longer than it may be.
     pub(crate) fn is_overlong(&self) -> bool {
-        self.line.len() + self.data.len() > self.limit
+        self.unfinished() > self.limit
     }
 
     /// Whether an event was begun and not ended.

@@ -1,0 +1,191 @@
+//! Room for what is long: one measure for the whole gateway. Whatever is read or held beyond a
+//! short line takes its share of it, so that neither servers that say much nor clients that do not
+//! read can fill our memory.
+//!
+//! Most of the time there is enough for all. When there is not, one at a time may take more, so
+//! that somebody always gets to the end of a line; the others wait for that, and not for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Shorter than this is not counted.
+pub(crate) const SHORT: usize = 64 * 1024;
+/// What a message takes that waits, beside its bytes.
+const BESIDE: usize = 128;
+/// What may wait on one stream that nobody reads.
+const WAITING: usize = 1024 * 1024;
+/// What all share, while nobody needs to go first.
+const SHARED: usize = 16 * 1024 * 1024;
+/// How long somebody waits for room, and how long whoever holds some may stand still while others
+/// wait.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// All the room that there is.
+pub(crate) struct Room {
+    held: AtomicUsize,
+    /// What the one who goes first may bring it to.
+    most: usize,
+    first: Arc<Semaphore>,
+    freed: Notify,
+}
+
+/// A part of the room. Dropped, it is free again.
+pub(crate) struct Share {
+    room: Arc<Room>,
+    bytes: usize,
+    first: Option<OwnedSemaphorePermit>,
+}
+
+/// There was no room in time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Crowded;
+
+impl Room {
+    /// Enough for messages of this length.
+    pub(crate) fn new(longest: usize) -> Arc<Self> {
+        Arc::new(Self {
+            held: AtomicUsize::new(0),
+            most: longest.saturating_add(SHARED),
+            first: Arc::new(Semaphore::new(1)),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Whether somebody may have to wait.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > SHARED / 2
+    }
+
+    /// Nothing yet; see [`Share::grow`].
+    pub(crate) fn share(self: &Arc<Self>) -> Share {
+        Share { room: Arc::clone(self), bytes: 0, first: None }
+    }
+
+    /// Bytes that count for as long as anybody holds them, whether or not there is room.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Bytes {
+        if bytes.len() < SHORT { Bytes::from(bytes) } else { self.counted(bytes) }
+    }
+
+    /// The same for what may be left out: nothing, if there is no room, or if so much waits on
+    /// the same stream that nobody seems to read it.
+    pub(crate) fn hold_if_free(self: &Arc<Self>, bytes: &[u8], waiting: usize) -> Option<Bytes> {
+        let unread = waiting > 0 && waiting + bytes.len() > WAITING;
+        (!unread && !self.is_crowded()).then(|| self.counted(bytes.to_vec()))
+    }
+
+    fn counted(self: &Arc<Self>, bytes: Vec<u8>) -> Bytes {
+        let mut share = self.share();
+        share.bytes = bytes.len() + BESIDE;
+        self.held.fetch_add(share.bytes, Ordering::Relaxed);
+        Bytes::from_owner(Held { bytes, _share: share })
+    }
+
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        let add = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= most);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+}
+
+impl Share {
+    /// Makes it this large, if it is smaller. Waits for it if it must.
+    pub(crate) async fn grow(&mut self, bytes: usize) -> Result<(), Crowded> {
+        let more = bytes.saturating_sub(self.bytes);
+        if more == 0 || self.try_grow(more) {
+            return Ok(());
+        }
+        tokio::time::timeout(PATIENCE, self.wait_for(more)).await.map_err(|_| Crowded)
+    }
+
+    async fn wait_for(&mut self, more: usize) {
+        let room = Arc::clone(&self.room);
+        loop {
+            let mut freed = std::pin::pin!(room.freed.notified());
+            // What is freed from here on is noticed.
+            freed.as_mut().enable();
+            if self.try_grow(more) {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_grow(&mut self, more: usize) -> bool {
+        let room = &self.room;
+        if self.first.is_none() && !room.take(more, SHARED) {
+            self.first = Arc::clone(&room.first).try_acquire_owned().ok();
+            if self.first.is_none() {
+                return false;
+            }
+        } else if self.first.is_none() {
+            self.bytes += more;
+            return true;
+        }
+        let taken = room.take(more, room.most);
+        self.bytes += if taken { more } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.first = None;
+        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.room.freed.notify_waiters();
+    }
+}
+
+/// Bytes with their share.
+struct Held {
+    bytes: Vec<u8>,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_at_a_time_goes_beyond_what_all_share() {
+        let room = Room::new(32 * MIB);
+        let (mut a, mut b, mut c) = (room.share(), room.share(), room.share());
+        assert_eq!(a.grow(10 * MIB).await, Ok(()));
+        assert_eq!(b.grow(10 * MIB).await, Ok(()), "the first who needs more gets it");
+        assert_eq!(c.grow(MIB).await, Err(Crowded), "the next one waits in vain");
+        assert_eq!(b.grow(32 * MIB).await, Ok(()));
+        assert_eq!(a.grow(11 * MIB).await, Err(Crowded));
+        drop(b);
+        assert_eq!(c.grow(6 * MIB).await, Ok(()));
+        drop((a, c));
+        assert_eq!(room.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_told_when_something_is_free() {
+        let room = Room::new(MIB);
+        let held = room.hold(vec![0; 17 * MIB]);
+        assert!(room.is_crowded());
+        assert_eq!(room.hold_if_free(b"notice", 0), None);
+        let mut share = room.share();
+        let waits = tokio::spawn(async move { share.grow(2 * MIB).await });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waits.is_finished());
+        let part = held.slice(..10);
+        drop(held);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waits.is_finished(), "a part holds the whole");
+        drop(part);
+        assert_eq!(waits.await.unwrap(), Ok(()));
+    }
+}
