@@ -63,6 +63,7 @@ pub struct Serve {
     #[serde(deserialize_with = "maybe_span")]
     pub idle: Option<Duration>,
     pub open_to_all: bool,
+    pub otlp: Option<String>,
 }
 
 /// `[breaker]`.

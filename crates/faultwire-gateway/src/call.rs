@@ -1,6 +1,7 @@
 //! An open call. It ends once: as a success, or through the door. Dropped without either, it is
 //! a fault of our own, so that silence cannot happen.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, Party};
 use crate::patched::Patched;
 use crate::request::{self, Story};
+use crate::spans::Traced;
 use crate::upstream::inlet::Pipe;
 use crate::wire;
 
@@ -55,6 +57,8 @@ pub(crate) struct Call {
     pub bridged: Bridged,
     /// The trace that it belongs to, if its head told.
     pub trace: Option<Box<str>>,
+    /// Where it stands in that, if somebody collects traces.
+    pub traced: Option<Box<Traced>>,
     /// Who asked; none once it has ended.
     party: Option<Arc<Party>>,
 }
@@ -120,6 +124,9 @@ impl Call {
         now: Instant,
     ) -> Self {
         let (span, hard) = asker.party.settings.deadlines.of(&method, tool);
+        let collected = asker.party.door.spans.is_some();
+        let traced = collected.then(|| Box::new(Traced::begin(trace_of(asker, line).as_deref())));
+        let own = || traced.as_ref().map(|traced| traced.traceparent().into());
         let mut text = String::with_capacity(line.text.len() + 1);
         text.push_str(line.text);
         text.push('\n');
@@ -148,7 +155,8 @@ impl Call {
             outlet: asker.outlet.cloned(),
             surface: asker.surface,
             bridged: asker.bridged,
-            trace: asker.trace.map(Into::into),
+            trace: asker.trace.map(Into::into).or_else(own),
+            traced,
             party: Some(Arc::clone(asker.party)),
         }
     }
@@ -261,6 +269,7 @@ impl Drop for Call {
                 known_as: self.known_as.take(),
                 known_token: None,
                 trace: self.trace.take(),
+                traced: self.traced.take(),
                 outlet: self.outlet.take(),
                 party: None,
                 ..*self
@@ -268,6 +277,13 @@ impl Drop for Call {
             Arc::clone(&party.door).fail(party, call, lost);
         }
     }
+}
+
+/// The trace that a request belongs to: what it says itself counts more than its head.
+fn trace_of<'a>(asker: Asker<'a>, line: &Line<'_>) -> Option<Cow<'a, str>> {
+    let meta = line.params.and_then(|params| wire::member::<Value>(params, "_meta"));
+    let told = meta.as_ref().and_then(|meta| meta.get("traceparent")?.as_str());
+    told.map(|told| told.to_owned().into()).or_else(|| asker.trace.map(Into::into))
 }
 
 /// The one that is further.

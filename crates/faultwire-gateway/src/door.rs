@@ -24,6 +24,7 @@ use crate::party::{Asker, Party};
 use crate::request::Story;
 use crate::room::Room;
 use crate::settings::Settings;
+use crate::spans::Spans;
 use crate::tools::ToolFacts;
 use crate::{edge, wire};
 
@@ -44,6 +45,8 @@ pub(crate) struct Door {
     queue: Sender<Vec<Errand>>,
     /// What is counted, if somebody asks for it.
     pub metrics: Option<Arc<Metrics>>,
+    /// Where spans go, if somebody collects traces.
+    pub spans: Option<Spans>,
     /// What may be held for clients that do not read.
     pub room: Arc<Room>,
     /// Where clients are served, if that is done by tasks.
@@ -107,11 +110,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn failed(&self) -> Failed<'_> {
-        let number = match self.form {
-            Form::Error(number) => Some(number),
-            Form::Result(_) | Form::Http => None,
-        };
-        Failed { line: &self.line, fault: &self.fault, number }
+        Failed { line: &self.line, fault: &self.fault, number: self.form.number() }
     }
 }
 
@@ -131,21 +130,25 @@ impl Form {
             Self::Http => Surface::Http,
         }
     }
+
+    fn number(self) -> Option<i64> {
+        match self {
+            Self::Error(number) => Some(number),
+            Self::Result(_) | Self::Http => None,
+        }
+    }
 }
 
 /// What others do at the door.
 impl Door {
-    pub(crate) fn new(
-        log: Log,
-        queue: Sender<Vec<Errand>>,
-        room: Arc<Room>,
-        metrics: Option<Arc<Metrics>>,
-    ) -> Self {
+    /// A door that nobody watches.
+    pub(crate) fn new(log: Log, queue: Sender<Vec<Errand>>) -> Self {
         Self {
             log,
             queue,
-            metrics,
-            room,
+            metrics: None,
+            spans: None,
+            room: Room::new(0),
             runtime: Handle::try_current().ok(),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -208,6 +211,9 @@ impl Door {
         };
         if let Some(metrics) = &self.metrics {
             metrics.rejected(&fault);
+        }
+        if let Some(spans) = &self.spans {
+            spans.refused(&fault, asker.trace);
         }
         let line = rendered(id, &fault, &envelope, form);
         let entry = Entry::fault(&fault, &facts);
@@ -349,6 +355,9 @@ impl Door {
             let took = edge::now().saturating_duration_since(call.since);
             metrics.failed(&fault, call.tool(), Some(took));
             metrics.redacted(&envelope);
+        }
+        if let Some(spans) = &self.spans {
+            spans.ended(call, &party, Some((&fault, form.number())));
         }
         let line = match said {
             Said::Nothing => {

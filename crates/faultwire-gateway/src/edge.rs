@@ -21,6 +21,12 @@ pub(crate) fn stamp(show_stack: bool) -> Stamp {
     Stamp { now_ms, random: random(), show_stack }
 }
 
+/// The time of the calendar, for others to read.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub(crate) fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Milliseconds of the calendar.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
 pub(crate) fn unix_ms() -> u64 {

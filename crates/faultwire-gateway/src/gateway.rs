@@ -13,7 +13,7 @@ use faultwire::audit::Log;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -31,7 +31,8 @@ use crate::party::{Party, session_of};
 use crate::recent::Shown;
 use crate::room::Room;
 use crate::settings::Settings;
-use crate::upstream::remote::RemoteError;
+use crate::spans::Spans;
+use crate::upstream::remote::{RemoteError, RemoteSettings as Remote};
 
 /// How often the gateway looks after its sessions.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -57,6 +58,8 @@ pub struct Serve {
     pub budgets: Option<PathBuf>,
     /// How much is taken from clients.
     pub limits: HttpLimits,
+    /// Who collects traces (OTLP over HTTP), if somebody does.
+    pub collector: Option<Remote>,
     /// Threads that serve clients. One has the shortest way from client to server and back.
     pub threads: usize,
 }
@@ -135,6 +138,9 @@ pub enum ServeError {
     /// An upstream cannot be used.
     #[error("{0}")]
     Remote(#[from] RemoteError),
+    /// Spans cannot be sent.
+    #[error("the collector of traces cannot be used: {0}")]
+    Collector(String),
     /// Something that the system must give us.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -276,8 +282,13 @@ async fn run(
     let metrics = Arc::new(Metrics::new().map_err(io::Error::other)?);
     let lines = serve.mounts.iter().map(|mount| mount.settings.limits.line_bytes);
     let longest = lines.chain([serve.limits.body_bytes]).max().unwrap_or_default();
-    let room = Room::new(longest);
-    let door = Arc::new(Door::new(log.clone(), queue, room, Some(metrics)));
+    let mut door = Door::new(log.clone(), queue);
+    (door.room, door.metrics) = (Room::new(longest), Some(metrics));
+    if let Some(collector) = &serve.collector {
+        let spans = Spans::to(collector, Handle::current()).map_err(ServeError::Collector)?;
+        door.spans = Some(spans);
+    }
+    let door = Arc::new(door);
     let (made, to_record) = channel();
     watched("door", broken.clone(), {
         let door = Arc::clone(&door);
@@ -320,6 +331,12 @@ async fn run(
     let _ = tokio::time::timeout(LAST_ANSWERS, accepting).await;
     gateway.look_after();
     door.close();
+    let ended = tokio::task::spawn_blocking(move || {
+        if let Some(spans) = &door.spans {
+            spans.close();
+        }
+    });
+    let _ = ended.await;
     end
 }
 

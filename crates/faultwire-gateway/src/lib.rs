@@ -42,6 +42,7 @@ mod retry;
 mod room;
 mod running;
 mod settings;
+mod spans;
 mod supervisor;
 mod tools;
 mod upstream;

@@ -472,6 +472,16 @@ impl Link {
         }
     }
 
+    /// What the server is told of the trace that an open call belongs to.
+    pub(crate) fn traceparent_of(&self, id: &str) -> Option<String> {
+        let mut state = self.state();
+        let call = state.calls.get_mut(id)?;
+        match &call.traced {
+            Some(traced) => Some(traced.traceparent()),
+            None => call.trace.as_deref().map(str::to_owned),
+        }
+    }
+
     /// A client that closed its stream has taken the call back.
     pub(crate) fn left(&self, id: &str) {
         let Some(call) = self.state().calls.give_up(id, "cancelled") else { return };

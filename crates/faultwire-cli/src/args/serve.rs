@@ -22,6 +22,9 @@ pub struct ServeArgs {
     /// A server behind a URL, in place of a command
     #[arg(long, value_name = "URL", conflicts_with = "command", env = "FAULTWIRE_UPSTREAM")]
     pub upstream: Option<String>,
+    /// Send a span of every call to the OTLP collector there, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub otlp: Option<String>,
     /// A server's command and its arguments; without one, the bundled demo server
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

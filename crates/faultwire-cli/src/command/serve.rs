@@ -35,6 +35,7 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
         listen,
         budgets: Some(place.join("budgets.json")),
         hosts: Hosts { names: config.serve.hosts.clone(), origins: config.serve.origins.clone() },
+        collector: collector(args.otlp.as_deref().or(config.serve.otlp.as_deref()))?,
         threads: config.serve.threads.unwrap_or_else(threads),
         mounts,
         clients,
@@ -83,6 +84,13 @@ fn listen(
         });
     }
     Ok(SocketAddr::new(host, port))
+}
+
+/// Who collects traces. An empty text is nobody, as usual for that variable.
+fn collector(url: Option<&str>) -> Result<Option<RemoteSettings>, Problem> {
+    let help = "write it as http://127.0.0.1:4318";
+    let at = |url| RemoteSettings::at(url).map_err(|e| Problem::bad("--otlp", e.to_string(), help));
+    url.filter(|url| !url.is_empty()).map(at).transpose()
 }
 
 /// Half of the machine: servers, and whoever records, need the rest.

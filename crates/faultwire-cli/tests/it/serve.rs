@@ -8,4 +8,5 @@ mod http;
 mod operation;
 mod protocol;
 mod real;
+mod traces;
 mod upstreams;

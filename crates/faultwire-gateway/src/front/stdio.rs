@@ -21,7 +21,6 @@ use crate::link::{Link, Verdict};
 use crate::outlet::{Outlet, Stream};
 use crate::party::{Asker, Party, session_of};
 use crate::pipeline::Place;
-use crate::room::Room;
 use crate::running::spawn;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Source, Supervisor};
@@ -69,7 +68,7 @@ pub fn wrap(
     let (events, heard) = channel();
     let (queue, errands) = channel();
     let settings = Arc::new(settings);
-    let door = Arc::new(Door::new(log.clone(), queue, Room::new(0), None));
+    let door = Arc::new(Door::new(log.clone(), queue));
     let broken = events.clone();
     let client: Arc<dyn Outlet> = Arc::new(Stream::new(streams.output, move || {
         let _ = broken.send(Event::ClientGone);

@@ -151,6 +151,9 @@ impl Link {
         if let Some(breaker) = &self.breaker {
             breaker.worked();
         }
+        if let (Some(spans), Some(party)) = (&self.door.spans, call.party()) {
+            spans.ended(&call, party, None);
+        }
         match call.method {
             Method::Initialize => self.state().handshake.agreed = true,
             Method::ToolsList { first_page } => {

@@ -29,7 +29,7 @@ use crate::pipeline::NO_ROOM;
 use crate::room::{SHORT, Share};
 use crate::wire;
 use events::Events;
-pub(crate) use way::Way;
+pub(crate) use way::{HttpsClient, Way, https_client};
 pub use way::{Remote as RemoteSettings, RemoteError};
 
 const SESSION: &str = "mcp-session-id";
@@ -128,6 +128,10 @@ impl Remote {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
         let mut headers = self.state().headers();
         label.put(&mut headers);
+        let trace = label.id.as_deref().and_then(|id| link.traceparent_of(id));
+        if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
+            headers.insert("traceparent", trace);
+        }
         let had_session = headers.contains_key(SESSION);
         let begins = label.method.as_deref() == Some(wire::INITIALIZE);
         if begins {
@@ -416,7 +420,8 @@ async fn collect(link: &Link, mut body: Incoming, limit: usize) -> Result<(Vec<u
     Ok((all, share))
 }
 
-async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
+/// The next piece of a body.
+pub(crate) async fn next_data(body: &mut Incoming) -> Option<Result<Bytes, hyper::Error>> {
     loop {
         let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
         match frame.map(http_body::Frame::into_data) {

@@ -91,6 +91,27 @@ impl Request {
     }
 }
 
+/// What somebody asks of us: the head and the body of a request.
+pub fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<(String, Vec<u8>)> {
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).is_err() || line.is_empty() {
+            return None;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
 /// A connection that is used again and again.
 pub struct Connection {
     address: String,

@@ -1,12 +1,13 @@
 //! Servers behind a URL that do everything wrong: the table in the docs, driven row by row.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::serve::gateway::Gateway;
+use crate::serve::http::read_request;
 use crate::support::Dir;
 
 /// A server on a real socket. Every tool misbehaves as its name says.
@@ -26,23 +27,7 @@ fn start() -> String {
 /// One request and its answer. Whether the connection goes on.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn one(socket: &TcpStream, own: &str) -> bool {
-    let mut reader = BufReader::new(socket);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).is_err() || line.is_empty() {
-            return false;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+    let Some((head, body)) = read_request(&mut BufReader::new(socket)) else { return false };
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = &message["id"];
     let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();

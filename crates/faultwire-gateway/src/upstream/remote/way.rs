@@ -79,9 +79,29 @@ impl Remote {
 
 /// The way to a server, for all its sessions.
 pub(crate) struct Way {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: HttpsClient,
     url: Uri,
     headers: HeaderMap,
+}
+
+/// Connections to servers, which are used again.
+pub(crate) type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
+
+/// Connects to servers whose certificates are good, by the usual authorities and these.
+pub(crate) fn https_client(trust: Option<&[u8]>) -> Result<HttpsClient, RemoteError> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECTING));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(trust)?)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(http);
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(KEPT)
+        .build(connector))
 }
 
 /// Why there is no answer.
@@ -96,19 +116,7 @@ pub(crate) enum NoAnswer {
 
 impl Way {
     pub(crate) fn new(remote: &Remote) -> Result<Arc<Self>, RemoteError> {
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECTING));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(remote.trust.as_deref())?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(KEPT)
-            .build(connector);
+        let client = https_client(remote.trust.as_deref())?;
         Ok(Arc::new(Self { client, url: remote.url.clone(), headers: remote.headers.clone() }))
     }
 
