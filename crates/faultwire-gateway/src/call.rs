@@ -11,6 +11,7 @@ use faultwire_contract::{Answers, Condition, Line, Outcome, Surface};
 use serde_json::Value;
 
 use crate::failing::Failing;
+use crate::guard::mirror::Head;
 use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, Party};
 use crate::patched::Patched;
@@ -59,6 +60,8 @@ pub(crate) struct Call {
     pub trace: Option<Box<str>>,
     /// Where it stands in that, if somebody collects traces.
     pub traced: Option<Box<Traced>>,
+    /// What the head repeats of the arguments, where it has to.
+    pub head: Option<Head>,
     /// Who asked; none once it has ended.
     party: Option<Arc<Party>>,
 }
@@ -157,6 +160,7 @@ impl Call {
             bridged: asker.bridged,
             trace: asker.trace.map(Into::into).or_else(own),
             traced,
+            head: asker.head.cloned(),
             party: Some(Arc::clone(asker.party)),
         }
     }
@@ -204,6 +208,11 @@ impl Call {
     /// Where to tell of progress, and under which token, if not as it is.
     pub(crate) fn hears_progress(&self) -> Option<Ear> {
         Some((Arc::clone(self.outlet.as_ref()?), self.known_token.clone()))
+    }
+
+    /// Who listens with it, and what it is called there.
+    pub(crate) fn subscriber(&self) -> Option<(Arc<dyn Outlet>, Box<str>)> {
+        Some((Arc::clone(self.outlet.as_ref()?), self.client_id().into()))
     }
 
     pub(crate) fn party(&self) -> Option<&Arc<Party>> {
@@ -270,6 +279,7 @@ impl Drop for Call {
                 known_token: None,
                 trace: self.trace.take(),
                 traced: self.traced.take(),
+                head: None,
                 outlet: self.outlet.take(),
                 party: None,
                 ..*self

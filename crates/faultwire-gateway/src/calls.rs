@@ -70,6 +70,10 @@ impl Calls {
         self.open.is_empty()
     }
 
+    pub(crate) fn get(&self, id: &str) -> Option<&Call> {
+        self.open.find(self.hasher.hash_one(id), |call| call.id() == id)
+    }
+
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Call> {
         self.open.find_mut(self.hasher.hash_one(id), |call| call.id() == id)
     }

@@ -131,6 +131,11 @@ impl Form {
         }
     }
 
+    fn error(fault: &Fault, rpc: Option<i64>) -> Self {
+        let observed = fault.public().condition.unwrap_or(Condition::Internal);
+        Self::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
+    }
+
     fn number(self) -> Option<i64> {
         match self {
             Self::Error(number) => Some(number),
@@ -215,7 +220,7 @@ impl Door {
         if let Some(spans) = &self.spans {
             spans.refused(&fault, asker.trace);
         }
-        let line = rendered(id, &fault, &envelope, form);
+        let line = rendered(id, &fault, &envelope, form, failing.beside.as_ref());
         let entry = Entry::fault(&fault, &facts);
         let (to, party) = (Arc::clone(asker.outlet()), Arc::clone(party));
         let answer = Answer { to, party, line, fault, id: id.map(Into::into), form };
@@ -346,9 +351,13 @@ impl Door {
 
     fn failed(&self, party: Arc<Party>, call: &Call, failing: Failing) -> (Entry, Option<Answer>) {
         let story = call.story();
-        let Failing { report, upstream_code, rpc, tool, said } = failing;
+        let Failing { report, upstream_code, rpc, tool, said, is_protocol, beside } = failing;
         let fault = fault(&party, call, report, &story);
-        let form = form(&party.settings, call, &fault, rpc, tool, &story);
+        let is_protocol = is_protocol || matches!(said, Said::Protocol(_));
+        let form = match (call.surface, is_protocol) {
+            (Surface::Mcp, true) => Form::error(&fault, rpc),
+            _ => form(&party.settings, call, &fault, rpc, tool, &story),
+        };
         let envelope = fault.envelope(form.surface(), party.settings.profile);
         let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
         if let Some(metrics) = &self.metrics {
@@ -367,7 +376,7 @@ impl Door {
             Said::Protocol(line) => under(line, call),
             Said::Envelope(line) if holds(&line, &envelope) => under(line, call),
             Said::Envelope(_) | Said::Whatever => {
-                rendered(Some(call.client_id()), &fault, &envelope, form)
+                rendered(Some(call.client_id()), &fault, &envelope, form, beside.as_ref())
             }
         };
         let entry = Entry::fault(&fault, &facts);
@@ -465,8 +474,7 @@ fn form(
         let has_output_schema = tool.has_output_schema;
         return Form::Result(ResultOptions { has_output_schema, modern: story.is_modern() });
     }
-    let observed = fault.public().condition.unwrap_or(Condition::Internal);
-    Form::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
+    Form::error(fault, rpc)
 }
 
 /// What the client gets for a failure that could not be written down (K10).
@@ -474,7 +482,7 @@ fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
     let stamp = edge::stamp(answer.party.settings.show_stack);
     let Ok(fault) = why.instead_of(&answer.fault, &stamp) else { return answer };
     let envelope = fault.envelope(answer.form.surface(), answer.party.settings.profile);
-    let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form);
+    let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form, None);
     Answer { line, fault, ..answer }
 }
 
@@ -490,14 +498,23 @@ fn under(line: Vec<u8>, call: &Call) -> Vec<u8> {
     if call.client_id() == call.id() { line } else { wire::with_id(&line, call.client_id()) }
 }
 
-fn rendered(id: Option<&str>, fault: &Fault, envelope: &[u8], form: Form) -> Vec<u8> {
+fn rendered(
+    id: Option<&str>,
+    fault: &Fault,
+    envelope: &[u8],
+    form: Form,
+    beside: Option<&Value>,
+) -> Vec<u8> {
     match (form, id) {
         (Form::Result(options), Some(id)) => {
             wire::result(id, &fault.result_around(envelope, options))
         }
         (Form::Error(number), id) => {
             let message = fault.public().message.as_deref().unwrap_or_default();
-            wire::error(id, number, message, envelope)
+            match beside {
+                None => wire::error(id, number, message, envelope),
+                Some(beside) => wire::error(id, number, message, &wire::merged(envelope, beside)),
+            }
         }
         (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", envelope),
         (Form::Http, _) => envelope.to_vec(),

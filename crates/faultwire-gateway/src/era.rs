@@ -168,6 +168,12 @@ fn greeting(discovered: &Value, version: &str) -> Value {
     result
 }
 
+/// Whether a method is one that the modern era has no more.
+pub(crate) fn is_only_legacy(method: &str) -> bool {
+    let gone = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe", wire::PING];
+    gone.contains(&method)
+}
+
 /// Methods whose results say for how long they hold.
 const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];

@@ -17,6 +17,11 @@ pub(crate) struct Failing {
     pub tool: ToolFacts,
     /// What the server said, where it may pass as it is.
     pub said: Said,
+    /// Whether it is an error of JSON-RPC even where failures are results: the request was wrong,
+    /// and no tool was asked.
+    pub is_protocol: bool,
+    /// What the protocol wants beside the envelope in the data of such an error.
+    pub beside: Option<Value>,
 }
 
 /// What the server said, where that matters for the answer.
@@ -76,6 +81,8 @@ impl From<Report> for Failing {
             rpc: None,
             tool: ToolFacts::default(),
             said: Said::default(),
+            is_protocol: false,
+            beside: None,
         }
     }
 }

@@ -4,5 +4,6 @@ pub(crate) mod access;
 pub(crate) mod arguments;
 pub(crate) mod breaker;
 pub(crate) mod budget;
+pub(crate) mod mirror;
 pub(crate) mod session;
 pub(crate) mod version;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Condition, Contract, Outcome};
+use hyper::header::HeaderMap;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -20,8 +21,10 @@ use crate::door::{self, Door};
 use crate::edge;
 use crate::failing::{Failing, Said};
 use crate::guard::breaker::Breaker;
+use crate::guard::mirror;
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
+use crate::request::Story;
 use crate::retry::Budget;
 use crate::settings::{Arguments, Settings};
 use crate::supervisor::Event;
@@ -343,16 +346,20 @@ impl Link {
             return turn;
         }
         let tool = tool?;
-        self.refusal(name, &tool, arguments.as_deref())
+        self.refusal(call, name, &tool, arguments.as_deref())
     }
 
     /// The same for arguments that are still text.
     pub(crate) fn refusal(
         &self,
+        call: &Call,
         name: &str,
         tool: &Tool,
         arguments: Option<&str>,
     ) -> Option<Failing> {
+        if let Some(failing) = self.two_minds(call, tool, arguments) {
+            return Some(failing);
+        }
         if self.settings().arguments == Arguments::Off {
             return None;
         }
@@ -370,6 +377,21 @@ impl Link {
         failing.report.suggestion =
             Some(format!("Mend the arguments; tools/list has the schema of {name}"));
         Some(failing)
+    }
+
+    /// Whether head and body of a request say different things.
+    fn two_minds(&self, call: &Call, tool: &Tool, arguments: Option<&str>) -> Option<Failing> {
+        let head = call.head.as_ref()?;
+        let declared = tool.mirrored();
+        if declared.is_empty() {
+            return None;
+        }
+        let arguments: Value = serde_json::from_str(arguments.unwrap_or("{}")).ok()?;
+        let why = mirror::disagreement(declared, &arguments, head)?;
+        let condition = Condition::VersionConflict;
+        let failing = Failing::observed(self.contract(), condition);
+        let failing = failing.saying(why).outcome(Outcome::NotSent);
+        Some(Failing { rpc: Some(condition.rpc_code()), is_protocol: true, ..failing })
     }
 
     /// The failure of calls while there is no server.
@@ -474,11 +496,27 @@ impl Link {
 
     /// What the server is told of the trace that an open call belongs to.
     pub(crate) fn traceparent_of(&self, id: &str) -> Option<String> {
-        let mut state = self.state();
-        let call = state.calls.get_mut(id)?;
+        let state = self.state();
+        let call = state.calls.get(id)?;
         match &call.traced {
             Some(traced) => Some(traced.traceparent()),
             None => call.trace.as_deref().map(str::to_owned),
+        }
+    }
+
+    /// Where the answer to an open call goes, if not where all do.
+    pub(crate) fn outlet_of(&self, id: &str) -> Option<Arc<dyn Outlet>> {
+        self.state().calls.get(id)?.outlet().cloned()
+    }
+
+    /// Puts those arguments of a call into a head that its tool wants there.
+    pub(crate) fn repeat_arguments(&self, tool: &str, line: &[u8], headers: &mut HeaderMap) {
+        let Some(tool) = self.tools().get(tool).cloned() else { return };
+        if tool.mirrored().is_empty() {
+            return;
+        }
+        if let Some(arguments) = Story::of(line).arguments {
+            mirror::repeat(tool.mirrored(), &arguments, headers);
         }
     }
 

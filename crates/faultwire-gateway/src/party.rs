@@ -9,6 +9,7 @@ use crate::door::Door;
 use crate::edge;
 use crate::failing::Failing;
 use crate::guard::access::Access;
+use crate::guard::mirror::Head;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
 
@@ -42,6 +43,8 @@ pub(crate) struct Asker<'a> {
     pub bridged: Bridged,
     /// The trace that the request belongs to, if its head tells.
     pub trace: Option<&'a str>,
+    /// What the head repeats of the arguments, where it has to.
+    pub head: Option<&'a Head>,
 }
 
 /// Whether client and server are of one era.
@@ -143,6 +146,7 @@ impl Party {
             surface: Surface::Mcp,
             bridged: Bridged::No,
             trace: None,
+            head: None,
         }
     }
 }

@@ -33,6 +33,7 @@ impl<'a> ToolCall<'a> {
 pub(crate) struct Story {
     pub arguments: Option<Value>,
     meta: Value,
+    is_next_round: bool,
 }
 
 impl Story {
@@ -43,6 +44,8 @@ impl Story {
             arguments: Option<&'a RawValue>,
             #[serde(borrow, default, rename = "_meta")]
             meta: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "requestState")]
+            state: Option<&'a RawValue>,
         }
         let line = peek(line);
         let params = line.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
@@ -52,7 +55,13 @@ impl Story {
         Self {
             arguments: params.arguments.and_then(read),
             meta: params.meta.and_then(read).unwrap_or_default(),
+            is_next_round: params.state.is_some(),
         }
+    }
+
+    /// Whether it goes on with what was answered before.
+    pub(crate) fn is_next_round(&self) -> bool {
+        self.is_next_round
     }
 
     /// Whether the request is of the modern era.

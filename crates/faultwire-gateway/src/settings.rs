@@ -147,7 +147,7 @@ impl Default for Deadlines {
             hard: Duration::from_mins(10),
             start: Duration::from_mins(1),
             tools: HashMap::new(),
-            unbounded: ["subscriptions/listen", "tasks/result"].map(str::to_owned).to_vec(),
+            unbounded: [wire::LISTEN, "tasks/result"].map(str::to_owned).to_vec(),
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::guard::arguments::Schema;
+use crate::guard::mirror::{self, Mirrored};
 
 /// What is known of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub(crate) struct Tool {
     digest: u64,
     schema_text: Option<Box<str>>,
     schema: OnceLock<Schema>,
+    mirrored: OnceLock<Vec<Mirrored>>,
 }
 
 /// What a failure of the tool needs to know of it.
@@ -112,12 +114,21 @@ impl Tool {
         let mut digest = DefaultHasher::new();
         raw.get().hash(&mut digest);
         let digest = digest.finish();
-        Some((tool.name, Self { facts, digest, schema_text, schema: OnceLock::new() }))
+        Some((
+            tool.name,
+            Self { facts, digest, schema_text, schema: OnceLock::new(), mirrored: OnceLock::new() },
+        ))
     }
 
     /// The schema of its arguments, compiled at its first use.
     pub(crate) fn schema(&self, name: &str) -> &Schema {
         self.schema.get_or_init(|| Schema::compile(name, self.schema_text.as_deref()))
+    }
+
+    /// The arguments that the head of a request repeats.
+    pub(crate) fn mirrored(&self) -> &[Mirrored] {
+        let text = self.schema_text.as_deref();
+        self.mirrored.get_or_init(|| text.map(mirror::declared).unwrap_or_default())
     }
 }
 

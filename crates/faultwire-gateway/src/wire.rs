@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::patched::Patched;
 
 pub(crate) const INITIALIZE: &str = "initialize";
+pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const PING: &str = "ping";
 pub(crate) const TOOLS_CALL: &str = "tools/call";
@@ -32,7 +33,7 @@ pub(crate) enum Flow {
     /// Nothing.
     Failure,
     /// Its data has a form that the protocol fixes and clients go on with: versions to choose
-    /// from, capabilities to declare. It is a failure, and passes as it is.
+    /// from, capabilities to declare, headers to mend. It is a failure, and passes as it is.
     Negotiation,
     /// It asks the user to open an address, and is no failure at all.
     Elicitation,
@@ -41,7 +42,7 @@ pub(crate) enum Flow {
 impl Flow {
     pub(crate) fn of(number: Option<i64>) -> Self {
         match number {
-            Some(-32022 | -32021) => Self::Negotiation,
+            Some(-32022..=-32020) => Self::Negotiation,
             Some(-32042) => Self::Elicitation,
             _ => Self::Failure,
         }
@@ -70,6 +71,25 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
     line.extend_from_slice(data);
     line.extend_from_slice(b"}}\n");
     line
+}
+
+/// Whose a message is, of those who listen to a shared server.
+pub(crate) fn subscription(params: Option<&RawValue>) -> Option<&RawValue> {
+    let meta: &RawValue = member(params?, "_meta")?;
+    member(meta, "io.modelcontextprotocol/subscriptionId")
+}
+
+/// An envelope with members beside its own. One that is no object becomes a member itself.
+pub(crate) fn merged(envelope: &[u8], beside: &Value) -> Vec<u8> {
+    let envelope: Value = serde_json::from_slice(envelope).unwrap_or_default();
+    let mut all = match envelope {
+        Value::Object(members) => members,
+        other => serde_json::Map::from_iter([("envelope".to_owned(), other)]),
+    };
+    for (name, value) in beside.as_object().into_iter().flatten() {
+        all.entry(name).or_insert_with(|| value.clone());
+    }
+    Value::Object(all).to_string().into_bytes()
 }
 
 /// The same message under another id.

@@ -1,5 +1,6 @@
 //! `faultwire serve`, with real clients and servers on both sides.
 
+mod conformance;
 mod crowd;
 mod eras;
 mod gateway;

@@ -47,17 +47,21 @@ pub(crate) fn statelessly(
     seen: &Line<'_>,
 ) -> Result<(), Box<Objection>> {
     let (head, said) = (named(headers), Said::of(seen));
-    if let Some(version) = head.filter(|version| !all().any(|known| known == *version)) {
+    let spoken = |version: &str| all().any(|known| known == version);
+    if let (Some(head), Some(body)) = (head, said.version.as_deref())
+        && head != body
+        && (spoken(head) || spoken(body))
+    {
+        let why = format!("The header names version {:?}, the body {body:?}", shortened(head));
+        return Err(conflict(contract, why));
+    }
+    if let Some(version) = head.filter(|version| !spoken(version)) {
         return Err(unsupported(contract, version, true));
     }
     let modern = head.filter(|version| MODERN.contains(version));
     let is_request = seen.id.is_some();
     match (modern, said.version.as_deref()) {
         (_, Some(body)) if !MODERN.contains(&body) => Err(unsupported(contract, body, false)),
-        (Some(head), Some(body)) if head != body => {
-            let why = format!("The header names version {head}, the body {body}");
-            Err(conflict(contract, why))
-        }
         (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
         (Some(_), None) if is_request => Err(Box::new(Objection {
             failing: Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
@@ -113,7 +117,7 @@ fn mirrored(
 }
 
 /// A header's text, which may be wrapped up because headers cannot hold every text.
-fn decoded(value: &str) -> Option<String> {
+pub(crate) fn decoded(value: &str) -> Option<String> {
     let value = value.trim();
     let wrapped = value.strip_suffix("?=").and_then(|v| {
         let (mark, rest) = v.split_at_checked("=?base64?".len())?;
@@ -138,6 +142,21 @@ pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
     headers.get(VERSION).map(|version| version.to_str().unwrap_or("?"))
 }
 
+/// Whether a request says that it is of the modern era, in its head or in its body.
+pub(crate) fn is_modern(headers: &HeaderMap, seen: &Line<'_>) -> bool {
+    let head = named(headers).is_some_and(|version| MODERN.contains(&version));
+    head || Said::of(seen).version.is_some_and(|version| MODERN.contains(&&*version))
+}
+
+/// The method is none of the modern era, although a server of the legacy one may know it.
+pub(crate) fn removed(contract: &Contract, method: &str) -> Box<Objection> {
+    let condition = Condition::UnknownMethod;
+    let failing = Failing::observed(contract, condition)
+        .saying(format!("{method} is no method of version {}", MODERN[0]))
+        .outcome(Outcome::NotSent);
+    Box::new(Objection { failing, number: condition.rpc_code() })
+}
+
 /// The version is none that is spoken here.
 pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Box<Objection> {
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
@@ -146,6 +165,7 @@ pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -
     let versions: Vec<_> = all().collect();
     failing.report.details =
         Some(json!({ "supported_versions": versions, "requested": shortened(version) }));
+    failing.beside = Some(json!({ "supported": MODERN, "requested": shortened(version) }));
     let row = contract.code(&failing.report.code);
     failing.report.status =
         row.filter(|row| in_header && row.status.contains(&UPGRADE)).map(|_| UPGRADE);

@@ -194,7 +194,7 @@ impl Link {
         match known {
             Err(()) => self.open_after_list(call, place),
             Ok(None) => self.open(call, place),
-            Ok(Some(tool)) => match self.refusal(&params.name, &tool, arguments) {
+            Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments) {
                 Some(failing) => {
                     call.fail(Failing { tool: tool.facts, ..failing });
                     Verdict::Drop

@@ -23,6 +23,8 @@ use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
 
+const INVALID_PARAMS: i64 = -32602;
+
 /// Why a line is read over.
 #[derive(Clone, Copy)]
 pub(crate) enum TooLong {
@@ -142,7 +144,15 @@ impl Link {
                 era::as_modern(&mut reply, result_of(bytes), call.method.name());
                 self.succeeded(call, line, bytes, reply)
             }
-            None => self.succeeded(call, line, bytes, Patched::new(bytes)),
+            None => {
+                let mut reply = Patched::new(bytes);
+                if call.method.name() == wire::LISTEN
+                    && let Some(subscription) = wire::subscription(result_of(bytes))
+                {
+                    reply.instead_of(subscription.get(), call.client_id().to_owned());
+                }
+                self.succeeded(call, line, bytes, reply)
+            }
             Some(failure) => self.failed(call, failure, line, bytes),
         }
     }
@@ -190,6 +200,8 @@ impl Link {
             }
             _ => Said::Whatever,
         };
+        // What was asked was the next round of a tool that has run already, not the tool.
+        failing.is_protocol = failing.rpc == Some(INVALID_PARAMS) && call.story().is_next_round();
         self.advise(&call, &mut failing);
         self.fail(call, failing);
         Verdict::Drop
@@ -262,7 +274,24 @@ impl Link {
             }
             _ => {}
         }
-        Verdict::Pass
+        if self.client.is_somebody() { Verdict::Pass } else { self.to_subscriber(line, bytes) }
+    }
+
+    /// What a shared server tells those who listen: each message names whose it is.
+    fn to_subscriber(&self, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let Some(subscription) = wire::subscription(line.params) else { return Verdict::Pass };
+        let state = self.state();
+        let id = subscription.get().trim_matches('"');
+        let Some((outlet, known_as)) = state.calls.get(id).and_then(Call::subscriber) else {
+            return Verdict::Drop;
+        };
+        drop(state);
+        let mut message = Patched::new(bytes);
+        message.instead_of(subscription.get(), String::from(known_as));
+        let mut message = message.to_vec();
+        message.push(b'\n');
+        outlet.send(&message);
+        Verdict::Drop
     }
 
     fn too_deep(&self, bytes: &[u8]) -> bool {

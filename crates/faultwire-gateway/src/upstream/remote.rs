@@ -128,6 +128,9 @@ impl Remote {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
         let mut headers = self.state().headers();
         label.put(&mut headers);
+        if let (Some(_), Some(tool)) = (&label.version, &label.name) {
+            link.repeat_arguments(tool, &line, &mut headers);
+        }
         let trace = label.id.as_deref().and_then(|id| link.traceparent_of(id));
         if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
             headers.insert("traceparent", trace);
@@ -286,8 +289,13 @@ impl Remote {
             self.agree(&line, label);
         }
         let _together = link.door.burst();
+        // What comes along with an answer is for whoever asked.
+        let asker = || label.id.as_deref().and_then(|id| link.outlet_of(id));
         match link.hear_server(&line) {
-            Verdict::Pass => link.client.send(&line),
+            Verdict::Pass => match asker() {
+                Some(asker) => asker.send(&line),
+                None => link.client.send(&line),
+            },
             Verdict::Instead(other) => link.client.send(&other),
             Verdict::Drop => {}
             Verdict::Unfinished => link.garbled(&line),

@@ -185,8 +185,23 @@ fn versions_must_be_known_and_the_same_everywhere() {
             400,
             -32020,
         ),
-        ("unknown header", call, vec![("mcp-protocol-version", "1900-01-01")], 400, -32022),
-        ("unknown body", body("2099-01-01"), right.to_vec(), 400, -32022),
+        ("unknown header", call, vec![("mcp-protocol-version", "1900-01-01")], 400, -32020),
+        ("unknown body", body("2099-01-01"), right.to_vec(), 400, -32020),
+        (
+            "unknown everywhere",
+            body("1900-01-01"),
+            vec![("mcp-protocol-version", "1900-01-01"), right[1], right[2]],
+            400,
+            -32022,
+        ),
+        ("unknown body, no header", body("1900-01-01"), right[1..].to_vec(), 400, -32022),
+        (
+            "unknown header, no body",
+            legacy.clone(),
+            vec![("mcp-protocol-version", "1900-01-01")],
+            400,
+            -32022,
+        ),
         ("no meta", legacy.clone(), vec![right[0], ("mcp-method", "tools/list")], 400, -32602),
         ("no session", legacy, vec![], 400, -32600),
     ];
@@ -214,7 +229,9 @@ fn versions_must_be_known_and_the_same_everywhere() {
         assert_eq!(problem.json()["status"], problem.status, "{what}");
         if number == -32022 {
             assert_eq!(data["details"]["supported_versions"][0], "2026-07-28", "{what}");
-            let upgrade = what == "unknown header";
+            assert_eq!(error["data"]["supported"], json!(["2026-07-28"]), "{what}");
+            assert_eq!(error["data"]["requested"], "1900-01-01", "{what}");
+            let upgrade = what != "unknown body, no header";
             assert_eq!(problem.status, if upgrade { 426 } else { 400 }, "{what}");
         }
     }

@@ -80,7 +80,8 @@ pub(crate) async fn refuse_with(
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
     let Takes { surface, trace, .. } = takes;
     let bridged = Bridged::No;
-    let asker = Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged, trace };
+    let asker =
+        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged, trace, head: None };
     party.door.refuse(asker, id, number, failing);
     let manner = Manner { status, ..Manner::new(party, surface) };
     of(exchange, manner, Box::new(|_| {})).await

@@ -20,6 +20,7 @@ use crate::front::http::answer::{self, Manner, Takes, accepted, bare, refuse, re
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
+use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
 use crate::link::{Link, Verdict};
 use crate::mount::session::Session;
@@ -31,6 +32,7 @@ use crate::room::SHORT;
 use crate::wire;
 
 const SESSION: &str = "mcp-session-id";
+const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 /// How long a client may take with the next piece of its body.
 const BODY_PATIENCE: Duration = Duration::from_secs(20);
@@ -141,7 +143,8 @@ async fn post(
             None => no_session(mount, takes, Some(&seen)).await,
         };
     }
-    if seen.method.as_deref() == Some(wire::INITIALIZE) {
+    let initializes = seen.method.as_deref() == Some(wire::INITIALIZE);
+    if initializes && !version::is_modern(&head.headers, &seen) {
         return begin(mount, access, takes, &line, &seen).await;
     }
     let party = &mount.party(access);
@@ -159,7 +162,11 @@ async fn post(
         Sort::Notification | Sort::Reply => return accepted(),
         Sort::Malformed(why) => return no_message(party, takes, &line, why).await,
     }
-    statelessly(mount, party, takes, &seen).await
+    if initializes {
+        let objection = version::removed(party.contract(), wire::INITIALIZE);
+        return object(party, takes, NOT_FOUND, &seen, objection).await;
+    }
+    statelessly(mount, party, takes, &mirror::head(&head.headers), &seen).await
 }
 
 /// The answer to a body that is no request of the modern era, batches included.
@@ -210,6 +217,7 @@ async fn object(
         surface,
         bridged: Bridged::No,
         trace,
+        head: None,
     };
     let Objection { failing, number } = *objection;
     party.door.refuse(asker, seen.id, number, failing);
@@ -226,7 +234,7 @@ async fn in_session(
 ) -> Response<Body> {
     let (link, party) = (&session.running.link, &session.party);
     let Some(bridge) = session.bridge.get() else {
-        let way = Way { link, party, known_as: None, bridged: Bridged::No };
+        let way = Way { link, party, known_as: None, bridged: Bridged::No, head: None };
         return exchange(way, takes, line, seen, Box::new(|_| {})).await;
     };
     if seen.method.as_deref() == Some(wire::INITIALIZED) {
@@ -237,7 +245,7 @@ async fn in_session(
     }
     let translated = if seen.id.is_some() { bridge.modern(seen) } else { None };
     let line = translated.as_deref().unwrap_or(line);
-    let way = Way { link, party, known_as: None, bridged: Bridged::LegacyClient };
+    let way = Way { link, party, known_as: None, bridged: Bridged::LegacyClient, head: None };
     exchange(way, takes, line, &peek(line), Box::new(|_| {})).await
 }
 
@@ -314,6 +322,7 @@ async fn statelessly(
     mount: &Arc<Mount>,
     party: &Arc<Party>,
     takes: Takes<'_>,
+    head: &Head,
     seen: &Line<'_>,
 ) -> Response<Body> {
     let shared = match mount.shared() {
@@ -333,8 +342,13 @@ async fn statelessly(
     };
     let bridged = match era {
         Some(Era::Legacy { initialized }) => {
-            if seen.method.as_deref() == Some(wire::DISCOVER) {
+            let method = seen.method.as_deref().unwrap_or_default();
+            if method == wire::DISCOVER {
                 return reply(seen, &era::introduction(initialized));
+            }
+            if era::is_only_legacy(method) {
+                let objection = version::removed(party.contract(), method);
+                return object(party, takes, NOT_FOUND, seen, objection).await;
             }
             Bridged::ModernClient
         }
@@ -353,7 +367,7 @@ async fn statelessly(
         }
     });
     let line = &translated.line;
-    let way = Way { link: &link, party, known_as: Some(known), bridged };
+    let way = Way { link: &link, party, known_as: Some(known), bridged, head: Some(head) };
     exchange(way, takes, line, &seen, on_end).await
 }
 
@@ -364,6 +378,7 @@ struct Way<'a> {
     party: &'a Arc<Party>,
     known_as: Option<KnownAs<'a>>,
     bridged: Bridged,
+    head: Option<&'a Head>,
 }
 
 /// Hands a message to the pipeline, and waits for what comes of it.
@@ -374,7 +389,7 @@ async fn exchange(
     seen: &Line<'_>,
     on_end: OnEnd,
 ) -> Response<Body> {
-    let Way { link, party, known_as, bridged } = way;
+    let Way { link, party, known_as, bridged, head } = way;
     let replies = expected(line, seen);
     let room = &party.door.room;
     let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, room));
@@ -386,6 +401,7 @@ async fn exchange(
         surface: takes.surface,
         bridged,
         trace: takes.trace,
+        head,
     };
     hand_over(link, asker, line);
     let modern = known_as.is_some();
