@@ -66,6 +66,11 @@ fn envelope(reply: &Value) -> &Value {
     &reply["result"]["structuredContent"]["error"]
 }
 
+/// A tool, its arguments, a token, and the versions that head and body name.
+type Row<'a> = (&'a str, Value, &'a str, [&'a str; 2], Matrix);
+/// Code, status, category, and whether to try again.
+type Matrix = (&'static str, u16, &'static str, bool);
+
 #[test]
 fn o4_o5_o9_the_rows_of_the_matrix_on_both_surfaces() {
     let guarded = guarded(
@@ -86,35 +91,64 @@ budget = "0/d"
     );
     let add = json!({ "a": 1, "b": 2 });
     assert_eq!(guarded.call("ann-token", "add", &add)["result"]["content"][0]["text"], "3");
-    // What is provoked, as which client, and the code and status.
-    let rows: [(&str, &str, &str, Value, &str, u16); 6] = [
-        ("forbidden", "ann-token", "big", json!({ "kib": 1 }), "auth.forbidden", 403),
-        ("rate", "ann-token", "add", add, "governance.rate_limited", 429),
-        ("budget", "bob-token", "echo", json!({ "text": "x" }), "governance.budget_exceeded", 403),
-        ("timeout", "ann-token", "hang", json!({}), "runtime.timeout", 504),
-        ("crash", "ann-token", "crash", json!({}), "dependency.unavailable", 503),
-        ("arguments", "ann-token", "echo", json!({}), "protocol.version_conflict", 400),
+    // What is provoked, by which client, and what the matrix says of it.
+    let (ann, bob) = ("ann-token", "bob-token");
+    let (now, old) = ("2026-07-28", "1900-01-01");
+    let text = json!({ "text": "x" });
+    #[rustfmt::skip]
+    let rows: [Row<'_>; 9] = [
+        ("echo", text.clone(), ann, [old, old], ("protocol.unsupported_version", 426, "compatibility", false)),
+        ("echo", text.clone(), ann, [now, old], ("protocol.version_conflict", 400, "validation", false)),
+        ("add", add, ann, [now, now], ("governance.rate_limited", 429, "governance", true)),
+        ("echo", text.clone(), bob, [now, now], ("governance.budget_exceeded", 403, "governance", false)),
+        ("echo", text, "nobody", [now, now], ("auth.unauthorized", 401, "auth", false)),
+        ("big", json!({ "kib": 1 }), ann, [now, now], ("auth.forbidden", 403, "auth", false)),
+        ("hang", json!({}), ann, [now, now], ("runtime.timeout", 504, "runtime", true)),
+        ("missing_file", json!({}), ann, [now, now], ("internal.unexpected", 500, "internal", false)),
+        // Last: the server is started again then.
+        ("crash", json!({}), ann, [now, now], ("dependency.unavailable", 503, "dependency", true)),
     ];
-    for (what, token, tool, arguments, code, status) in rows {
-        let params =
-            json!({ "name": tool, "arguments": arguments, "_meta": { "traceparent": TRACE } });
-        let request = guarded.gateway.modern(&json!(1), "tools/call", &params);
-        let request = request.header("authorization", &format!("Bearer {token}"));
-        let reply = request.send().reply();
-        let told = envelope(&reply);
-        assert_eq!(told["code"], code, "{what}: {reply}");
-        let problem = guarded.problem(token, tool, &arguments);
-        assert_eq!(problem.status, status, "{what}: {problem:?}");
-        assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{what}");
+    for (tool, arguments, token, [head, body], (code, status, category, retryable)) in rows {
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": body,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "traceparent": TRACE } });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let request = |accept: &str| {
+            guarded
+                .gateway
+                .request("POST", "/mcp")
+                .header("accept", accept)
+                .header("authorization", &format!("Bearer {token}"))
+                .header("mcp-protocol-version", head)
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", tool)
+                .header("traceparent", TRACE)
+                .body(message.to_string())
+                .send()
+        };
+        let reply = request("application/json, text/event-stream").reply();
+        let told = match &reply["error"] {
+            Value::Null => envelope(&reply),
+            error => &error["data"]["error"],
+        };
+        assert_eq!(reply["id"], 1, "{code}: {reply}");
+        assert_eq!(told["code"], code, "{reply}");
+        assert_eq!(told["category"], category, "{code}");
+        assert_eq!(told["retryable"], retryable, "{code}");
+        let problem = request("application/problem+json");
+        assert_eq!(problem.status, status, "{code}: {problem:?}");
+        assert_eq!(problem.header("content-type"), Some("application/problem+json"), "{code}");
         let body = problem.json();
-        assert_eq!(body["status"], status, "{what}");
+        assert_eq!(body["status"], status, "{code}");
         for field in ["code", "category", "retryable", "incident_id"] {
-            assert_eq!(body[field], told[field], "{what}: {field}");
+            assert_eq!(body[field], told[field], "{code}: {field}");
         }
         // The incident is found by the trace, and the trace by the incident.
         assert!(body["incident_id"].as_str().unwrap().contains("4bf92f3577b34da6"), "{body}");
         let after = body["retry_after"].as_u64();
-        assert_eq!(problem.header("retry-after").and_then(|s| s.parse().ok()), after, "{what}");
+        assert_eq!(problem.header("retry-after").and_then(|s| s.parse().ok()), after, "{code}");
     }
     // The true wait: one call an hour, and one was made just now.
     let wait =

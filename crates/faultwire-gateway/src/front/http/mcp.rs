@@ -45,9 +45,7 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let clients = gateway.clients();
     let Some(access) = clients.find(bearer(request.headers())) else {
-        let takes = Takes::of(request.headers());
-        let why = "Show a bearer token that is known here";
-        return refuse(gateway, takes.trace, Condition::Unauthorized, why).await;
+        return unauthorized(gateway, mount, request).await;
     };
     match *request.method() {
         Method::POST => post(gateway, mount, access, request).await,
@@ -55,6 +53,32 @@ pub(crate) async fn answer(
         Method::DELETE => delete(mount, access, request.headers()).await,
         _ => not_allowed(mount, request.headers()).await,
     }
+}
+
+/// The answer to somebody who is not known here: to the request, if it can be read, else to HTTP.
+async fn unauthorized(
+    gateway: &Gateway,
+    mount: &Mount,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let why = "Show a bearer token that is known here";
+    let condition = Condition::Unauthorized;
+    let (head, body) = request.into_parts();
+    let takes = Takes::of(&head.headers);
+    if head.method == Method::POST && takes.surface == Surface::Mcp {
+        let limit = SHORT.min(gateway.limits.body_bytes);
+        let line = read(body, limit, mount).await.unwrap_or_default();
+        let seen = peek(&line);
+        if matches!(seen.sort(), Sort::Request) && seen.id.is_some_and(wire::is_id) {
+            let party = &mount.anybody();
+            let failing = Failing::observed(party.contract(), condition).saying(why);
+            let number = condition.rpc_code();
+            let row = party.contract().code_for(condition, None);
+            let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
+            return refuse_with(party, takes, status, seen.id, failing, number).await;
+        }
+    }
+    refuse(gateway, takes.trace, condition, why).await
 }
 
 async fn not_allowed(mount: &Mount, headers: &HeaderMap) -> Response<Body> {
