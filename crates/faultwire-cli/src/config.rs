@@ -62,6 +62,7 @@ pub struct Serve {
     pub sessions: Option<usize>,
     #[serde(deserialize_with = "maybe_span")]
     pub idle: Option<Duration>,
+    pub spare: Option<usize>,
     pub open_to_all: bool,
     pub otlp: Option<String>,
 }

@@ -14,7 +14,6 @@ use faultwire_contract::{
     Condition, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
 };
 use serde_json::Value;
-use tokio::runtime::Handle;
 
 use crate::call::{Call, Method};
 use crate::failing::{Failing, Said};
@@ -49,8 +48,6 @@ pub(crate) struct Door {
     pub spans: Option<Spans>,
     /// What may be held for clients that do not read.
     pub room: Arc<Room>,
-    /// Where clients are served, if that is done by tasks.
-    runtime: Option<Handle>,
     gathered: Mutex<Gathered>,
     waiting: AtomicUsize,
     events: Mutex<HashMap<&'static str, u64>>,
@@ -96,7 +93,14 @@ pub(crate) enum Errand {
 }
 
 /// What is to be written down, and answered then.
-pub(crate) type Made = Vec<(Entry, Option<Answer>)>;
+pub(crate) type Made = Vec<(Entry, Option<Box<Answer>>)>;
+
+/// Answers that may be sent, and how many errands that settles.
+pub(crate) struct Settled {
+    #[expect(clippy::vec_box, reason = "they were boxed before, and are too large to be moved")]
+    answers: Vec<Box<Answer>>,
+    errands: usize,
+}
 
 /// An answer that may be sent once it is recorded.
 pub(crate) struct Answer {
@@ -154,7 +158,6 @@ impl Door {
             metrics: None,
             spans: None,
             room: Room::new(0),
-            runtime: Handle::try_current().ok(),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
             events: Mutex::default(),
@@ -285,8 +288,8 @@ impl Door {
             let prepared: Made =
                 bundle.into_iter().filter_map(|errand| self.prepared(errand)).collect();
             if prepared.len() == 1 && self.waiting.load(Ordering::Relaxed) == 1 {
-                // A lone failure is faster without another thread.
-                self.settle(prepared);
+                // A lone failure is faster without other threads.
+                self.deliver(&self.record(prepared));
             } else {
                 // Who records goes on for as long as something may come.
                 let _ = made.send(prepared);
@@ -294,52 +297,57 @@ impl Door {
         }
     }
 
-    /// Records what was made and answers it. What comes while one sync goes on shares the next.
-    pub(crate) fn record_made(&self, made: &Receiver<Made>) {
+    /// Records what was made, and hands on what may be answered then. What comes while one sync
+    /// goes on shares the next.
+    pub(crate) fn record_made(&self, made: &Receiver<Made>, hand_on: impl Fn(Settled)) {
         while let Ok(mut bundle) = made.recv() {
             while bundle.len() < MOST_TOGETHER
                 && let Ok(more) = made.try_recv()
             {
                 bundle.extend(more);
             }
-            self.settle(bundle);
+            hand_on(self.record(bundle));
         }
     }
 
+    /// Sends what is settled.
+    pub(crate) fn deliver(&self, settled: &Settled) {
+        for same in settled.answers.chunk_by(|one, next| Arc::ptr_eq(&one.to, &next.to)) {
+            let failed: Vec<_> = same.iter().map(|answer| answer.failed()).collect();
+            same[0].to.fail(&failed);
+        }
+        self.waiting.fetch_sub(settled.errands, Ordering::Relaxed);
+    }
+
     /// Nothing is sent before its record is on disk.
-    fn settle(&self, made: Made) {
-        let done = made.len();
+    fn record(&self, made: Made) -> Settled {
+        let errands = made.len();
         let (entries, answers): (Vec<_>, Vec<_>) = made.into_iter().unzip();
         let before = self.metrics.as_ref().map(|metrics| (metrics, edge::now()));
         let receipts = self.log.append_all(entries);
         if let Some((metrics, before)) = before {
             metrics.synced(edge::now().saturating_duration_since(before));
         }
-        let mut settled: Vec<Answer> = Vec::with_capacity(answers.len());
+        let mut settled = Vec::with_capacity(answers.len());
         for (receipt, answer) in receipts.into_iter().zip(answers) {
             let Some(answer) = answer else { continue };
             settled.push(match receipt {
                 Ok(_) => answer,
-                Err(why) => unrecorded(answer, &why),
+                Err(why) => Box::new(unrecorded(*answer, &why)),
             });
         }
-        match &self.runtime {
-            None => deliver(&settled),
-            // Clients that are served by tasks are woken by one, which costs one wake for all.
-            Some(runtime) => drop(runtime.spawn(async move { deliver(&settled) })),
-        }
-        self.waiting.fetch_sub(done, Ordering::Relaxed);
+        Settled { answers: settled, errands }
     }
 
     /// The record of an errand, and what is answered once it is on disk.
-    fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Answer>)> {
+    fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Box<Answer>>)> {
         match errand {
             Errand::Fail(failed) => {
                 let (party, call, failing) = *failed;
                 Some(self.failed(party, &call, failing))
             }
             Errand::Record(entry) => Some((entry, None)),
-            Errand::Refuse(entry, answer) => Some((entry, Some(*answer))),
+            Errand::Refuse(entry, answer) => Some((entry, Some(answer))),
             Errand::Tell(to, line) => {
                 to.send(&line);
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -349,7 +357,12 @@ impl Door {
         }
     }
 
-    fn failed(&self, party: Arc<Party>, call: &Call, failing: Failing) -> (Entry, Option<Answer>) {
+    fn failed(
+        &self,
+        party: Arc<Party>,
+        call: &Call,
+        failing: Failing,
+    ) -> (Entry, Option<Box<Answer>>) {
         let story = call.story();
         let Failing { report, upstream_code, rpc, tool, said, is_protocol, beside } = failing;
         let fault = fault(&party, call, report, &story);
@@ -382,7 +395,7 @@ impl Door {
         let entry = Entry::fault(&fault, &facts);
         let to = Arc::clone(call.outlet().unwrap_or(&party.outlet));
         let id = Some(call.client_id().into());
-        (entry, Some(Answer { to, party, line, fault, id, form }))
+        (entry, Some(Box::new(Answer { to, party, line, fault, id, form })))
     }
 
     fn facts(
@@ -484,13 +497,6 @@ fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
     let envelope = fault.envelope(answer.form.surface(), answer.party.settings.profile);
     let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form, None);
     Answer { line, fault, ..answer }
-}
-
-fn deliver(settled: &[Answer]) {
-    for same in settled.chunk_by(|one, next| Arc::ptr_eq(&one.to, &next.to)) {
-        let failed: Vec<_> = same.iter().map(Answer::failed).collect();
-        same[0].to.fail(&failed);
-    }
 }
 
 /// What the server said, under the id that the client knows.

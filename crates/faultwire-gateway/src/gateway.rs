@@ -295,8 +295,16 @@ async fn run(
         move || door.serve(&errands, &made)
     })?;
     watched("recorder", broken, {
-        let door = Arc::clone(&door);
-        move || door.record_made(&to_record)
+        let (door, runtime) = (Arc::clone(&door), Handle::current());
+        // Clients are served by tasks: they are told by one, which costs one wake for all.
+        let hand_on = {
+            let door = Arc::clone(&door);
+            move |settled| {
+                let door = Arc::clone(&door);
+                runtime.spawn(async move { door.deliver(&settled) });
+            }
+        };
+        move || door.record_made(&to_record, hand_on)
     })?;
     let gateway = Arc::new(gateway(&serve, &door)?);
     let address = serve.listen;

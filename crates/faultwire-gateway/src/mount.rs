@@ -20,6 +20,7 @@ use crate::guard::breaker::Breaker;
 use crate::party::Party;
 use crate::settings::Settings;
 use crate::supervisor::Source;
+use crate::upstream::pool::Pool;
 use crate::upstream::remote::{Remote, RemoteError, RemoteSettings, Way};
 use session::Session;
 use shared::Shared;
@@ -35,7 +36,7 @@ pub enum Upstream {
 
 /// An upstream that can be used.
 enum Behind {
-    Command(Vec<OsString>),
+    Command(Arc<Pool>),
     Url(Arc<Way>),
 }
 
@@ -43,7 +44,7 @@ impl Behind {
     /// For one more session.
     fn source(&self) -> Source {
         match self {
-            Self::Command(command) => Source::Command(command.clone()),
+            Self::Command(pool) => Source::Command(Arc::clone(pool)),
             Self::Url(way) => Source::Remote(Remote::new(Arc::clone(way))),
         }
     }
@@ -56,11 +57,13 @@ pub struct Crowd {
     pub sessions: usize,
     /// How long a session may go unused.
     pub idle: Duration,
+    /// Servers that are started for sessions to come, once there has been one.
+    pub spare: usize,
 }
 
 impl Default for Crowd {
     fn default() -> Self {
-        Self { sessions: 64, idle: Duration::from_mins(30) }
+        Self { sessions: 64, idle: Duration::from_mins(30), spare: 1 }
     }
 }
 
@@ -98,7 +101,7 @@ impl Mount {
         let settings = Arc::new(mount.settings);
         let anybody = gateway::anybody(&door, &settings);
         let behind = match mount.upstream {
-            Upstream::Command(command) => Behind::Command(command),
+            Upstream::Command(command) => Behind::Command(Arc::new(Pool::new(command))),
             Upstream::Url(remote) => Behind::Url(Way::new(&remote)?),
         };
         Ok(Self {
@@ -138,7 +141,21 @@ impl Mount {
         let over = self.forgets(&id);
         let session = Session::start(self, id.clone(), facts, access, self.behind.source(), over)?;
         sessions.insert(id, Arc::clone(&session));
+        let spare = self.crowd.spare.min(self.crowd.sessions - sessions.len());
+        drop(sessions);
+        self.prepare(spare);
         Ok(session)
+    }
+
+    /// Has servers started for sessions to come.
+    fn prepare(&self, spare: usize) {
+        if let Behind::Command(pool) = &self.behind
+            && spare > 0
+        {
+            let pool = Arc::clone(pool);
+            // Starting a process takes longer than a client should wait for another's.
+            tokio::task::spawn_blocking(move || pool.fill(spare));
+        }
     }
 
     /// Forgets a session whose server is gone for good.
@@ -236,6 +253,9 @@ impl Mount {
 
     /// Takes no new calls, and ends when the open ones are answered.
     pub(crate) fn drain(&self) {
+        if let Behind::Command(pool) = &self.behind {
+            pool.close();
+        }
         for session in self.sessions().values() {
             session.running.drain();
         }

@@ -37,7 +37,7 @@ pub(crate) trait Outlet: Send + Sync {
     fn fail(&self, failed: &[Failed<'_>]) {
         match failed {
             [one] => self.send(one.line),
-            all => self.send(&all.iter().flat_map(|one| one.line).copied().collect::<Vec<u8>>()),
+            all => self.send(&all.iter().map(|one| one.line).collect::<Vec<_>>().concat()),
         }
     }
 }

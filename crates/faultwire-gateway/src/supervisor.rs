@@ -1,7 +1,6 @@
 //! Watches over one session: deadlines, the server's life, and the end in order. All that is
 //! rare happens here, on one thread, one thing after the other.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +19,8 @@ use crate::failing::Failing;
 use crate::link::{Link, Phase};
 use crate::tools::Known;
 use crate::upstream::listener::Listener;
-use crate::upstream::process::{self, Group};
+use crate::upstream::pool::Pool;
+use crate::upstream::process::Group;
 use crate::upstream::remote::Remote;
 use crate::upstream::restart::{History, Next};
 use crate::{edge, wire};
@@ -122,8 +122,8 @@ enum Step {
 /// What stands behind the link.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// A server that is started with this command.
-    Command(Vec<OsString>),
+    /// A server that is started when it is needed, or a little before.
+    Command(Arc<Pool>),
     /// A server behind a URL, which somebody else looks after.
     Remote(Arc<Remote>),
 }
@@ -426,10 +426,10 @@ impl Supervisor {
 
     /// Starts a run of the server, and says the handshake again if there was one.
     fn run(&mut self) -> io::Result<Server> {
-        let Source::Command(command) = &self.source else {
+        let Source::Command(pool) = &self.source else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        let started = process::start(command)?;
+        let started = pool.take()?;
         self.link.inlet.connect(started.stdin)?;
         self.runs += 1;
         let run = self.runs;

@@ -3,6 +3,7 @@
 
 pub(crate) mod inlet;
 pub(crate) mod listener;
+pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod remote;
 pub(crate) mod restart;

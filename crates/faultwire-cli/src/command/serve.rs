@@ -154,6 +154,7 @@ fn mount(
     let mut crowd = Crowd::default();
     set(&mut crowd.sessions, config.serve.sessions);
     set(&mut crowd.idle, config.serve.idle);
+    set(&mut crowd.spare, config.serve.spare);
     let mut breaker = BreakerSettings::default();
     set(&mut breaker.failures, config.breaker.failures);
     set(&mut breaker.wait, config.breaker.wait);

@@ -24,6 +24,7 @@ use crate::pipeline::Place;
 use crate::running::spawn;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Source, Supervisor};
+use crate::upstream::pool::Pool;
 use crate::wire::salvage_id;
 
 /// So many lines are passed on together, even if more are there: the other side can begin with
@@ -76,23 +77,33 @@ pub fn wrap(
     let session = session_of(&settings);
     let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
     let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone(), None));
-    let mut supervisor =
-        Supervisor::start(Arc::clone(&link), Source::Command(command.to_vec()), heard).map_err(
-            |error| WrapError::Start {
-                command: command.first().cloned().unwrap_or_default(),
-                error,
-            },
-        )?;
+    let mut supervisor = Supervisor::start(
+        Arc::clone(&link),
+        Source::Command(Arc::new(Pool::new(command.to_vec()))),
+        heard,
+    )
+    .map_err(|error| WrapError::Start {
+        command: command.first().cloned().unwrap_or_default(),
+        error,
+    })?;
     let (made, to_record) = channel();
     spawn("door", &events, {
         let door = Arc::clone(&door);
         move || door.serve(&errands, &made)
     })?;
-    let (done, answered) = channel();
+    let (settled, to_answer) = channel();
     spawn("recorder", &events, {
         let door = Arc::clone(&door);
+        // Writing to the client must not keep the next ones from the disk.
+        move || door.record_made(&to_record, |answers| drop(settled.send(answers)))
+    })?;
+    let (done, answered) = channel();
+    spawn("answers", &events, {
+        let door = Arc::clone(&door);
         move || {
-            door.record_made(&to_record);
+            for answers in &to_answer {
+                door.deliver(&answers);
+            }
             let _ = done.send(());
         }
     })?;

@@ -80,6 +80,16 @@ fn with_usual_pages<T>(spawn: impl FnOnce() -> T) -> T {
 }
 
 impl Process {
+    /// Whether it has not ended yet.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the server to end, and then ends what it left behind. How it ended.
     pub(crate) fn wait(mut self) -> String {
         let pid = self.group.pid();

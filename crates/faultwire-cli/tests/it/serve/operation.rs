@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::serve::gateway::Gateway;
 use crate::support::{Dir, command};
-use crate::wrap::client::FAULTWIRE;
+use crate::wrap::client::{FAULTWIRE, PATIENCE};
 
 #[test]
 fn sigterm_drains_the_calls_in_flight() {
@@ -194,4 +194,45 @@ fn no_server_outlives_the_gateway() {
     for pid in pids.lines() {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} stays behind");
     }
+}
+
+#[test]
+fn a_server_is_ready_before_the_next_session_needs_it() {
+    for (spare, expected) in [(0, [1, 2, 3]), (1, [2, 3, 4]), (2, [3, 4, 4])] {
+        let dir = Dir::new();
+        let (pids, config) = (dir.join("pids"), dir.join("faultwire.toml"));
+        std::fs::write(&config, format!("[serve]\nspare = {spare}\nsessions = 4\n")).unwrap();
+        let script = format!("echo $$ >> {pids}; exec {FAULTWIRE} demo-server");
+        let gateway = Gateway::before(&["--config", &config], &["sh", "-c", &script]);
+        let started = || std::fs::read_to_string(&pids).unwrap_or_default().lines().count();
+        for expected in expected {
+            let session = gateway.begin();
+            let until = Instant::now() + PATIENCE;
+            while started() < expected && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert_eq!(started(), expected, "{spare} to spare");
+            let reply = gateway.call(&session, 1, "echo", &json!({ "text": "x" }));
+            assert_eq!(reply["result"]["content"][0]["text"], "x");
+        }
+        let pids = std::fs::read_to_string(&pids).unwrap();
+        assert_eq!(gateway.end(), Some(0));
+        for pid in pids.lines() {
+            assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} stays behind");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    let before = Instant::now();
+    let answer = gateway
+        .request("POST", "/mcp")
+        .header("content-length", "100")
+        .body("{\"jsonrpc\":")
+        .send();
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(answer.json()["title"], "The body did not come in time");
+    assert!(before.elapsed() > Duration::from_secs(10), "{:?}", before.elapsed());
 }

@@ -35,7 +35,7 @@ const SESSION: &str = "mcp-session-id";
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 /// How long a client may take with the next piece of its body.
-const BODY_PATIENCE: Duration = Duration::from_secs(20);
+const BODY_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A request to a mount.
 pub(crate) async fn answer(
