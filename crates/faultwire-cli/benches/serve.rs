@@ -20,6 +20,7 @@ use parts::{child, http_child, median, read_message};
 
 const CELL: Duration = Duration::from_millis(700);
 const CONNECTIONS: usize = 64;
+const HALF_OPEN: usize = 1000;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -99,8 +100,8 @@ fn begin(address: &str) -> io::Result<String> {
     lines.take_while(|line| !line.is_empty()).find_map(of).ok_or(io::ErrorKind::NotFound.into())
 }
 
-/// Median latency with one call in flight, in microseconds.
-fn latency(connection: &mut Connection, ids: &AtomicU64) -> io::Result<f64> {
+/// The latencies with one call in flight, in microseconds, from the shortest on.
+fn latencies(connection: &mut Connection, ids: &AtomicU64) -> io::Result<Vec<f64>> {
     let (mut times, until) = (Vec::new(), Instant::now() + CELL);
     while Instant::now() < until {
         let body = call(ids.fetch_add(1, Ordering::Relaxed), "ok");
@@ -108,7 +109,23 @@ fn latency(connection: &mut Connection, ids: &AtomicU64) -> io::Result<f64> {
         connection.ask(&body)?;
         times.push(since.elapsed().as_secs_f64() * 1e6);
     }
-    Ok(median(&mut times))
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// Connections whose clients have begun something, and do not go on.
+fn half_open(address: &str) -> io::Result<Vec<TcpStream>> {
+    let begun = [
+        "",
+        "POST /mcp HT",
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{",
+    ];
+    let open = |n: usize| {
+        let mut socket = TcpStream::connect(address)?;
+        socket.write_all(begun[n % begun.len()].as_bytes())?;
+        Ok(socket)
+    };
+    (0..HALF_OPEN).map(open).collect()
 }
 
 /// Calls a second over as many connections as calls are in flight.
@@ -133,6 +150,9 @@ fn throughput(connections: &mut [Connection], tool: &str, ids: &AtomicU64) -> f6
 #[derive(Default)]
 struct Cells {
     p50: Vec<f64>,
+    p99: Vec<f64>,
+    /// With connections that are half open.
+    p99_crowded: Vec<f64>,
     ok: Vec<f64>,
     fail: Vec<f64>,
 }
@@ -169,7 +189,16 @@ fn measure(rounds: usize) -> io::Result<()> {
             let mut connections =
                 (0..CONNECTIONS).map(|_| open()).collect::<io::Result<Vec<_>>>()?;
             let ids = AtomicU64::new(1);
-            cells.p50.push(latency(&mut connections[0], &ids)?);
+            let alone = latencies(&mut connections[0], &ids)?;
+            cells.p50.push(alone[alone.len() / 2]);
+            if gateway.is_some() {
+                let half_open = half_open(address)?;
+                let crowded = latencies(&mut connections[0], &ids)?;
+                let p99 = |times: &[f64]| times[times.len() * 99 / 100];
+                cells.p99.push(p99(&alone));
+                cells.p99_crowded.push(p99(&crowded));
+                drop(half_open);
+            }
             cells.ok.push(throughput(&mut connections, "ok", &ids));
             cells.fail.push(throughput(&mut connections, "fail", &ids));
         }
@@ -189,6 +218,14 @@ fn measure(rounds: usize) -> io::Result<()> {
             own_p50 / p50,
             own_ok / ok,
             own_fail / fail,
+        );
+    }
+    println!();
+    for (name, cells) in names.iter().zip(&mut all).skip(1) {
+        let (alone, crowded) = (median(&mut cells.p99), median(&mut cells.p99_crowded));
+        println!(
+            "{name}: p99 {alone:.0} µs, with {HALF_OPEN} half-open connections {crowded:.0} µs, × {:.2}",
+            crowded / alone
         );
     }
     Ok(())
