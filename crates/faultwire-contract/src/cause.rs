@@ -23,6 +23,12 @@ pub fn from_error<E: Error + 'static>(error: &E) -> Value {
     link(error, name, NESTED)
 }
 
+/// The same for an error whose type is not known any more.
+#[must_use]
+pub fn from_dyn(error: &(dyn Error + 'static)) -> Value {
+    link(error, "Error", NESTED)
+}
+
 fn link(error: &(dyn Error + 'static), name: &str, left: usize) -> Value {
     let code = error.downcast_ref::<std::io::Error>().map(|io| format!("{:?}", io.kind()));
     let mut object = json!({ "message": error.to_string(), "code": code, "name": name });

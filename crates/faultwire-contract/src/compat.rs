@@ -291,6 +291,8 @@ impl Diff<'_> {
         };
         self.compare(Impact::Breaking, "text.message", told(old), told(new));
         self.compare(Impact::Breaking, "the fallback", &old.fallback().id, &new.fallback().id);
+        let (was, is) = (&old.invariant().id, &new.invariant().id);
+        self.compare(Impact::Breaking, "the code of a violated invariant", was, is);
         self.compare(Impact::Breaking, "the default profile", &old.profiles[0], &new.profiles[0]);
         let session = |c: &Contract| c.session.as_ref().map(|s| format!("{s:?}"));
         self.compare(

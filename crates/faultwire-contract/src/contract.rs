@@ -48,6 +48,7 @@ pub struct Contract {
     pub(crate) codes: Vec<Code>,
     pub(crate) index: HashMap<String, usize>,
     pub(crate) fallback: usize,
+    pub(crate) invariant: usize,
     pub(crate) conditions: ConditionMap,
     pub(crate) mcp: SurfaceSpec,
     pub(crate) http: Option<SurfaceSpec>,
@@ -90,6 +91,12 @@ impl Contract {
     #[must_use]
     pub fn fallback(&self) -> &Code {
         &self.codes[self.fallback]
+    }
+
+    /// The code of an invariant that was violated (K6); the fallback where there is none.
+    #[must_use]
+    pub fn invariant(&self) -> &Code {
+        &self.codes[self.invariant]
     }
 
     /// The code that the contract gives a condition.

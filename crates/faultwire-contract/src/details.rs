@@ -43,15 +43,21 @@ impl Fault {
     /// failure, which says what it was about and what was wrong with them (W5).
     pub fn with_details<T: Serialize + ?Sized>(
         contract: &Arc<Contract>,
-        mut report: Report,
+        report: Report,
         details: &T,
         stamp: &Stamp,
     ) -> Result<Self, FaultError> {
-        match from(details) {
-            Ok(value) => report.details = Some(value),
-            Err(errors) => report = invalid(contract, report, &errors),
-        }
-        Self::new(contract, report, stamp)
+        Self::new(contract, put(contract, report, details), stamp)
+    }
+}
+
+/// Puts details of any type into a report. Those that are no JSON make it a report of the
+/// contract's internal failure (W5).
+#[must_use]
+pub fn put<T: Serialize + ?Sized>(contract: &Contract, report: Report, details: &T) -> Report {
+    match from(details) {
+        Ok(value) => Report { details: Some(value), ..report },
+        Err(errors) => invalid(contract, report, &errors),
     }
 }
 

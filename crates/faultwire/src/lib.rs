@@ -24,6 +24,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod audit;
+// What `contract!` makes names us by this name, here as elsewhere.
+extern crate self as faultwire;
 
+pub mod audit;
+mod builtin;
+mod draft;
+mod edge;
+mod failure;
+mod typed;
+mod unknown;
+
+pub use builtin::*;
+pub use draft::Draft;
+pub use failure::{Failure, ResultExt};
 pub use faultwire_contract as contract;
+pub use faultwire_macros::contract;
+pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
+pub use unknown::Unknown;

@@ -67,6 +67,8 @@ fn read(root: &Section<'_>) -> Option<Contract> {
     let (section, head) = head?;
     let fallback = section.need_text("fallback", "name the code for what nothing else fits");
     let fallback = fallback.and_then(|id| known.living(section, &id, "\"fallback\""));
+    let invariant = section.text("invariant");
+    let invariant = invariant.and_then(|id| known.living(section, &id, "\"invariant\""));
     let session = session(root, &head.categories);
     Some(Contract {
         name: head.name?,
@@ -84,6 +86,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
         stack: policy::stack(root),
         session,
         fallback: fallback?,
+        invariant: invariant.or(fallback)?,
         conditions: conditions?,
         mcp: mcp?,
         http,

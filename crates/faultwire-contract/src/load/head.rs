@@ -26,6 +26,7 @@ impl Head {
             "version",
             "title",
             "fallback",
+            "invariant",
             "frozen",
             "requires",
             "categories",

@@ -1,4 +1,4 @@
-//! The audit log, from outside.
+//! The library, from outside.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -9,3 +9,4 @@ mod opening;
 mod sim;
 mod support;
 mod tamper;
+mod typed;

@@ -1,0 +1,26 @@
+//! The edge: clock, randomness and environment, as far as a failure needs them. The log has its
+//! own clock, which a test can replace.
+
+use std::backtrace::Backtrace;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use faultwire_contract::{Contract, Stamp};
+
+/// What a fault is stamped with.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub(crate) fn stamp(contract: &Contract) -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    let random = getrandom::u64().unwrap_or_default();
+    Stamp { now_ms, random, show_stack: shows_stack(contract) }
+}
+
+/// Where we are, if the contract shows it (K2).
+pub(crate) fn stack(contract: &Contract) -> Option<String> {
+    shows_stack(contract).then(|| Backtrace::force_capture().to_string())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+fn shows_stack(contract: &Contract) -> bool {
+    contract.shows_stack(|name| std::env::var(name).ok())
+}

@@ -1,0 +1,3 @@
+faultwire::contract!(pub mod errors = "mistaken.toml");
+
+fn main() {}

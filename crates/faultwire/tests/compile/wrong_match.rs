@@ -1,0 +1,7 @@
+faultwire::contract!(pub mod errors = "ferry.toml");
+
+fn main() {
+    match errors::Code::Full {
+        errors::Code::Broken => {}
+    }
+}

@@ -1,0 +1,3 @@
+faultwire::contract!(pub mod errors = "nowhere.toml");
+
+fn main() {}
