@@ -50,6 +50,7 @@ mod incident;
 pub mod lint;
 mod load;
 mod mistake;
+pub mod nesting;
 mod origin;
 mod redact;
 mod report;

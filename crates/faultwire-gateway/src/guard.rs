@@ -1,7 +1,6 @@
 //! What is checked before a call is sent.
 
 pub(crate) mod access;
-pub(crate) mod arguments;
 pub(crate) mod breaker;
 pub(crate) mod budget;
 pub(crate) mod mirror;

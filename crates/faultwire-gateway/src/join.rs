@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::nesting::Nesting;
+use faultwire_contract::nesting::Nesting;
 
 /// Parts come at once or not at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);

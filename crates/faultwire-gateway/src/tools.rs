@@ -5,11 +5,11 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+use faultwire::arguments::Schema;
 use faultwire_contract::{Safety, nearest};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::guard::arguments::Schema;
 use crate::guard::mirror::{self, Mirrored};
 
 /// What is known of the list.

@@ -15,6 +15,13 @@ pub(crate) fn stamp(contract: &Contract) -> Stamp {
     Stamp { now_ms, random, show_stack: shows_stack(contract) }
 }
 
+/// A moment to measure from.
+#[cfg(feature = "rmcp")]
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub(crate) fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 /// Where we are, if the contract shows it (K2).
 pub(crate) fn stack(contract: &Contract) -> Option<String> {
     shows_stack(contract).then(|| Backtrace::force_capture().to_string())

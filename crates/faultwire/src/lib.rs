@@ -27,7 +27,11 @@
 // What `contract!` makes names us by this name, here as elsewhere.
 extern crate self as faultwire;
 
+#[cfg(feature = "arguments")]
+pub mod arguments;
 pub mod audit;
+#[cfg(feature = "rmcp")]
+mod boundary;
 mod builtin;
 mod draft;
 mod edge;
@@ -35,6 +39,8 @@ mod failure;
 mod typed;
 mod unknown;
 
+#[cfg(feature = "rmcp")]
+pub use boundary::Boundary;
 pub use builtin::*;
 pub use draft::Draft;
 pub use failure::{Failure, ResultExt};

@@ -12,10 +12,10 @@ use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
 use crate::link::{Link, Phase, State, Verdict};
-use crate::nesting::deeper_than;
 use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
+use faultwire_contract::nesting::deeper_than;
 
 /// Where a line would stand in the server's input.
 #[derive(Clone, Copy)]

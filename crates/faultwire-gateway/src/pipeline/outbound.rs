@@ -16,12 +16,12 @@ use crate::edge;
 use crate::era;
 use crate::failing::{Failing, Said};
 use crate::link::{Asked, Link, Phase, Verdict};
-use crate::nesting::deeper_than;
 use crate::party::Bridged;
 use crate::patched::Patched;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire::{self, Flow};
+use faultwire_contract::nesting::deeper_than;
 
 const INVALID_PARAMS: i64 = -32602;
 

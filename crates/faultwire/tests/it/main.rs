@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod appending;
+mod boundary;
 mod crash;
 mod format;
 mod opening;

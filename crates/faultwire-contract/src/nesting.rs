@@ -2,7 +2,7 @@
 
 /// Brackets that are open, as far as was read.
 #[derive(Debug, Default)]
-pub(crate) struct Nesting {
+pub struct Nesting {
     depth: usize,
     text: bool,
     escaped: bool,
@@ -10,7 +10,7 @@ pub(crate) struct Nesting {
 
 impl Nesting {
     /// Reads one byte more.
-    pub(crate) fn read(&mut self, byte: u8) {
+    pub fn read(&mut self, byte: u8) {
         if self.text {
             match byte {
                 _ if self.escaped => self.escaped = false,
@@ -28,18 +28,22 @@ impl Nesting {
         }
     }
 
-    pub(crate) fn depth(&self) -> usize {
+    /// How many brackets are open.
+    #[must_use]
+    pub fn depth(&self) -> usize {
         self.depth
     }
 
     /// Whether a text is open.
-    pub(crate) fn in_text(&self) -> bool {
+    #[must_use]
+    pub fn in_text(&self) -> bool {
         self.text
     }
 }
 
 /// Whether the JSON is nested deeper than `limit`.
-pub(crate) fn deeper_than(json: &[u8], limit: usize) -> bool {
+#[must_use]
+pub fn deeper_than(json: &[u8], limit: usize) -> bool {
     // Fewer openings than that cannot be so deep, and counting them is quick.
     if memchr::memchr2_iter(b'{', b'[', json).nth(limit).is_none() {
         return false;

@@ -18,7 +18,7 @@ const DEPTHS: [usize; 5] = [4, 8, 16, 32, 128];
 
 /// How often one part of the arguments can be visited, by how deep they are.
 #[derive(Debug)]
-pub(crate) struct Cost([u64; DEPTHS.len()]);
+pub(super) struct Cost([u64; DEPTHS.len()]);
 
 impl Cost {
     /// The cost of a schema. None if it has references that are not followed here: then it could
@@ -39,7 +39,7 @@ impl Cost {
     /// How many visits a check of these arguments can take.
     pub(super) fn visits(&self, arguments: &str) -> u64 {
         let parts = arguments.bytes().filter(|b| matches!(b, b',' | b'[' | b'{')).count() + 1;
-        let mut nesting = crate::nesting::Nesting::default();
+        let mut nesting = faultwire_contract::nesting::Nesting::default();
         let mut depth = 0;
         for byte in arguments.bytes() {
             nesting.read(byte);

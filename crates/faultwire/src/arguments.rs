@@ -12,8 +12,13 @@ use serde_json::{Value, json};
 /// More is not told: the first ones are what a caller mends first.
 const MOST_ISSUES: usize = 16;
 
-/// A tool's input schema.
-pub(crate) enum Schema {
+/// A tool's input schema, compiled.
+#[derive(Debug)]
+pub struct Schema(Kind);
+
+/// What is known of it.
+#[derive(Debug)]
+enum Kind {
     /// The tool has none, or one that makes no sense: everything passes.
     Open,
     /// Ready.
@@ -37,13 +42,18 @@ pub struct Issue {
 }
 
 /// Everything that is wrong with the arguments of one call.
-pub(crate) struct Misfit {
+#[derive(Clone, Debug)]
+pub struct Misfit {
+    /// Each thing, the first one first.
     pub issues: Vec<Issue>,
 }
 
 impl Schema {
-    pub(crate) fn compile(tool: &str, text: Option<&str>) -> Self {
-        let Some(text) = text else { return Self::Open };
+    /// Compiles the text of a tool's schema. Without one, and with one that makes no sense,
+    /// everything passes.
+    #[must_use]
+    pub fn compile(tool: &str, text: Option<&str>) -> Self {
+        let Some(text) = text else { return Self(Kind::Open) };
         let built = serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
         let built = built.and_then(|schema| {
             let cost = Cost::of(&schema).ok_or("it has references that are not followed")?;
@@ -56,18 +66,22 @@ impl Schema {
             Ok((schema, validator, cost)) => {
                 let takes_nothing =
                     cost.visits("{}") <= cost::MOST && validator.is_valid(&json!({}));
-                Self::Compiled { validator: Box::new(validator), schema, takes_nothing, cost }
+                let validator = Box::new(validator);
+                Self(Kind::Compiled { validator, schema, takes_nothing, cost })
             }
             Err(why) => {
                 tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
-                Self::Open
+                Self(Kind::Open)
             }
         }
     }
 
     /// What is wrong with the arguments, still as text. None when they fit.
-    pub(crate) fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Self::Compiled { validator, schema, takes_nothing, cost } = self else { return None };
+    #[must_use]
+    pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
+        let Kind::Compiled { validator, schema, takes_nothing, cost } = &self.0 else {
+            return None;
+        };
         let arguments = arguments.unwrap_or("{}");
         if *takes_nothing && arguments == "{}" {
             return None;
@@ -94,12 +108,14 @@ impl Schema {
 
 impl Misfit {
     /// The finer case, from the first issue.
-    pub(crate) fn aspect(&self) -> Option<Aspect> {
+    #[must_use]
+    pub fn aspect(&self) -> Option<Aspect> {
         self.issues.first().map(|issue| issue.aspect)
     }
 
     /// One sentence for all of them.
-    pub(crate) fn message(&self, tool: &str) -> String {
+    #[must_use]
+    pub fn message(&self, tool: &str) -> String {
         let told = self.issues.iter().take(3).map(|issue| match issue.path.as_str() {
             "" => issue.message.clone(),
             path => format!("{path}: {}", issue.message),
@@ -110,7 +126,8 @@ impl Misfit {
     }
 
     /// `{"validationIssues":[{path, message}]}`.
-    pub(crate) fn details(&self) -> Value {
+    #[must_use]
+    pub fn details(&self) -> Value {
         let issue = |i: &Issue| json!({ "path": i.path, "message": i.message });
         json!({ "validationIssues": self.issues.iter().map(issue).collect::<Vec<_>>() })
     }
@@ -127,7 +144,7 @@ impl Misfit {
 ///     "required": ["path"],
 ///     "additionalProperties": false,
 /// });
-/// let issues = faultwire_gateway::check(&schema, &json!({ "pth": "a.txt" })).unwrap();
+/// let issues = faultwire::arguments::check(&schema, &json!({ "pth": "a.txt" })).unwrap();
 /// assert_eq!(issues[0].path, "pth");
 /// assert_eq!(issues[0].message, "Unknown property; did you mean \"path\"?");
 /// assert_eq!(issues[1].path, "path");

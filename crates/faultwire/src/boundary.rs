@@ -1,0 +1,131 @@
+//! The boundary of a server made with rmcp: whatever a handler does, its client gets one envelope,
+//! recorded before it is sent.
+//!
+//! A handler returns `Result<_, Failure>`; what it does beside that (an error of rmcp's, a panic,
+//! no answer at all) ends here, too. Successes pass as they are, unless the contract wraps them.
+
+mod answer;
+mod handler;
+mod slot;
+mod watch;
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use faultwire_contract::{Meta, Profile, Session};
+use rmcp::model::Tool;
+
+use crate::arguments::Schema;
+use crate::audit::Log;
+use crate::typed::TypedCode;
+
+/// How long a handler may take when nobody says otherwise.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A server whose failures are those of the contract of `C`.
+///
+/// ```
+/// use faultwire::audit::{Log, Options};
+/// use faultwire::{Boundary, owlclaw};
+/// # use rmcp::ServerHandler;
+/// # #[derive(Clone)]
+/// # struct MyServer;
+/// # impl ServerHandler for MyServer {}
+/// # let dir = std::env::temp_dir().join(format!("faultwire-boundary-{}", std::process::id()));
+///
+/// let log = Log::open(&dir, Options::default())?;
+/// let server = Boundary::<owlclaw::Code, _>::new(MyServer, log);
+/// // server.serve(rmcp::transport::stdio()).await?;
+/// # drop(server);
+/// # std::fs::remove_dir_all(dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Boundary<C, H> {
+    inner: H,
+    log: Log,
+    deadline: Duration,
+    profile: Profile,
+    session: Session,
+    meta: Meta,
+    /// Schemas of tools, compiled at their first use.
+    schemas: Mutex<HashMap<String, Arc<Schema>>>,
+    code: PhantomData<fn() -> C>,
+}
+
+impl<C: TypedCode, H> Boundary<C, H> {
+    /// Stands around a handler. Failures are recorded in this log.
+    #[must_use]
+    pub fn new(handler: H, log: Log) -> Self {
+        Self {
+            inner: handler,
+            log,
+            deadline: DEADLINE,
+            profile: Profile::default(),
+            session: Session::default(),
+            meta: Meta::default(),
+            schemas: Mutex::default(),
+            code: PhantomData,
+        }
+    }
+
+    /// How long a call may take. A minute without it.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The profile of the contract that is spoken.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// What is known of every session.
+    #[must_use]
+    pub fn session(mut self, session: Session) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// What is known of every call.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// The handler.
+    pub fn handler(&self) -> &H {
+        &self.inner
+    }
+
+    fn schema(&self, tool: &Tool) -> Arc<Schema> {
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = schemas.get(&*tool.name) {
+            return Arc::clone(schema);
+        }
+        let text = serde_json::to_string(&tool.input_schema).ok();
+        let schema = Arc::new(Schema::compile(&tool.name, text.as_deref()));
+        schemas.insert(tool.name.to_string(), Arc::clone(&schema));
+        schema
+    }
+}
+
+impl<C, H: Clone> Clone for Boundary<C, H> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            log: self.log.clone(),
+            deadline: self.deadline,
+            profile: self.profile,
+            session: self.session.clone(),
+            meta: self.meta.clone(),
+            schemas: Mutex::default(),
+            code: PhantomData,
+        }
+    }
+}

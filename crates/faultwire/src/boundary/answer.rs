@@ -1,0 +1,229 @@
+//! From how a handler ended to what its client hears: fault → audit → envelope.
+
+use std::time::Instant;
+
+use faultwire_contract::{
+    Answers, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface, peek,
+};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ErrorCode, RequestId};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::audit::{Answer, Call};
+use crate::boundary::Boundary;
+use crate::boundary::slot::read;
+use crate::boundary::watch::Ended;
+use crate::edge;
+use crate::failure::Failure;
+use crate::typed::TypedCode;
+use crate::unknown::Unknown;
+
+/// What is known of a call before it ends.
+pub(super) struct Asked {
+    since: Instant,
+    method: &'static str,
+    pub tool: Option<String>,
+    pub arguments: Option<Value>,
+    request: Option<Value>,
+    client: Option<String>,
+    trace: Option<String>,
+    /// The tool has a schema for its results, which an envelope does not fit.
+    pub has_output_schema: bool,
+}
+
+/// A failure, and the number of JSON-RPC that it came with.
+pub(super) struct Failed {
+    report: Box<Report>,
+    number: Option<i64>,
+    upstream_code: Option<Value>,
+}
+
+impl Asked {
+    pub(super) fn of(context: &RequestContext<RoleServer>, method: &'static str) -> Self {
+        let client = context.client_info().map(|info| format!("{}/{}", info.name, info.version));
+        let meta = serde_json::to_value(&context.meta).unwrap_or_default();
+        Self {
+            since: edge::now(),
+            method,
+            tool: None,
+            arguments: None,
+            request: Some(match &context.id {
+                RequestId::Number(number) => json!(number),
+                RequestId::String(text) => json!(text),
+            }),
+            client,
+            trace: meta.get("traceparent").and_then(Value::as_str).map(str::to_owned),
+            has_output_schema: false,
+        }
+    }
+
+    fn elapsed_ms(&self) -> Option<u64> {
+        u64::try_from(edge::now().saturating_duration_since(self.since).as_millis()).ok()
+    }
+}
+
+impl Failed {
+    pub(super) fn observed<C: TypedCode>(condition: Condition, message: &str) -> Self {
+        let contract = C::contract();
+        let code = &contract.code_for(condition, None).id;
+        let message = Some(message.to_owned());
+        Report { condition: Some(condition), message, ..Report::new(code) }.into()
+    }
+
+    /// What a message of rmcp's would be to a client, if it is a failure.
+    fn seen<C: TypedCode>(reply: &Value, answers: Answers) -> Option<Self> {
+        let line = reply.to_string();
+        let failure = peek(line.as_bytes()).failure(C::contract(), answers)?;
+        let (number, upstream_code) = (failure.rpc, failure.upstream_code);
+        Some(Self { report: Box::new(failure.report), number, upstream_code })
+    }
+}
+
+impl From<Report> for Failed {
+    fn from(report: Report) -> Self {
+        Box::new(report).into()
+    }
+}
+
+impl From<Box<Report>> for Failed {
+    fn from(report: Box<Report>) -> Self {
+        Self { report, number: None, upstream_code: None }
+    }
+}
+
+/// What went wrong, if a handler did not end well.
+pub(super) fn judged<C: TypedCode, T>(
+    ended: Ended<Result<T, ErrorData>>,
+    answers: Answers,
+) -> Result<(T, Option<Box<Report>>), Failed> {
+    match ended {
+        Ended::Returned(Ok(value), said) => Ok((value, said)),
+        Ended::Returned(Err(_), Some(said)) => Err(said.into()),
+        Ended::Returned(Err(error), None) => {
+            let reply = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
+            Err(Failed::seen::<C>(&reply, answers)
+                .unwrap_or_else(|| Failed::observed::<C>(Condition::RpcError, &error.message)))
+        }
+        Ended::Panicked(payload) => {
+            let failure = Failure::<C>::from_unknown(Unknown::panic(&*payload), Report::default());
+            Err(failure.report().clone().into())
+        }
+        Ended::TimedOut => Err(Failed::observed::<C>(Condition::Timeout, "No answer in time")),
+        Ended::Cancelled => {
+            let what = "The client took the call back";
+            Err(Failed::observed::<C>(Condition::Cancelled, what))
+        }
+    }
+}
+
+impl<C: TypedCode, H> Boundary<C, H> {
+    /// Whether a tool's result is a failure, dressed as one or not.
+    pub(super) fn failure_in(result: &CallToolResult, said: Option<Box<Report>>) -> Option<Failed> {
+        if let Some(said) = said.filter(|_| result.is_error == Some(true)) {
+            return Some(said.into());
+        }
+        Failed::seen::<C>(
+            &json!({ "jsonrpc": "2.0", "id": 0, "result": result }),
+            Answers::ToolCall,
+        )
+    }
+
+    /// The result of a tool that failed.
+    pub(super) async fn told_as_result(&self, asked: &Asked, failed: Failed) -> CallToolResult {
+        let options = ResultOptions { has_output_schema: asked.has_output_schema, modern: true };
+        let answer = self.answer(asked, failed).await;
+        read(&answer.fault.result_around(&answer.envelope, options))
+    }
+
+    /// The error that any other request is answered with.
+    pub(super) async fn told_as_error(&self, asked: &Asked, failed: Failed) -> ErrorData {
+        let number = failed.number;
+        let answer = self.answer(asked, failed).await;
+        let public = answer.fault.public();
+        let seen = public.condition.unwrap_or(Condition::Internal);
+        let number = number.unwrap_or_else(|| seen.rpc_code());
+        let number = i32::try_from(number).unwrap_or(ErrorCode::INTERNAL_ERROR.0);
+        let message = public.message.clone().unwrap_or_default();
+        let data = serde_json::from_slice(&answer.envelope).ok();
+        ErrorData::new(ErrorCode(number), message, data)
+    }
+
+    /// A success, as a contract has it that wraps them (T1).
+    pub(super) fn dressed(&self, asked: &Asked, result: CallToolResult) -> CallToolResult {
+        let contract = C::contract();
+        if !contract.wraps_success() {
+            return result;
+        }
+        let Some(data) = data_of(&result) else { return result };
+        let meta = Meta { elapsed_ms: asked.elapsed_ms(), ..self.meta.clone() };
+        let Some(envelope) = contract.success(self.profile, &data, &meta) else { return result };
+        let text = String::from_utf8_lossy(&envelope).into_owned();
+        let structured = serde_json::from_slice(&envelope).ok();
+        let mut dressed = CallToolResult::success(vec![rmcp::model::ContentBlock::text(text)]);
+        dressed.structured_content = structured.filter(|_| !asked.has_output_schema);
+        dressed.meta = result.meta;
+        dressed
+    }
+
+    /// Recorded first, then given back to be sent.
+    async fn answer(&self, asked: &Asked, failed: Failed) -> Answer {
+        let Failed { report, upstream_code, .. } = failed;
+        let mut failure = Failure::<C>::told(*report);
+        self.add_facts(asked, failure.report_mut());
+        let fault: Fault = failure.into_fault();
+        let call = Call {
+            request: asked.request.clone(),
+            client: asked.client.clone(),
+            arguments: asked.arguments.as_ref().map(|a| self.log.fingerprint(a)),
+            upstream_code,
+            elapsed_ms: fault.public().meta.elapsed_ms,
+            ..Call::default()
+        };
+        self.log.answer_async(fault, &call, Surface::Mcp, self.profile).await
+    }
+
+    /// What the boundary knows and the handler did not say.
+    fn add_facts(&self, asked: &Asked, report: &mut Report) {
+        report.tool = report.tool.take().or_else(|| asked.tool.clone());
+        report.method.get_or_insert_with(|| asked.method.to_owned());
+        report.trace = report.trace.take().or_else(|| asked.trace.clone());
+        report.outcome =
+            report.outcome.or(Some(Outcome::MaybeExecuted).filter(|_| report.condition.is_none()));
+        let Session { id, client, role, workspace_root, phase, plan_hash } = self.session.clone();
+        let session = &mut report.session;
+        for (said, known) in [
+            (&mut session.id, id),
+            (&mut session.client, client.or_else(|| asked.client.clone())),
+            (&mut session.role, role),
+            (&mut session.workspace_root, workspace_root),
+            (&mut session.phase, phase),
+            (&mut session.plan_hash, plan_hash),
+        ] {
+            *said = said.take().or(known);
+        }
+        let Meta { tool_version, mode, approval_mode, .. } = self.meta.clone();
+        let meta = &mut report.meta;
+        meta.tool_version = meta.tool_version.take().or(tool_version);
+        meta.mode = meta.mode.take().or(mode);
+        meta.approval_mode = meta.approval_mode.or(approval_mode);
+        meta.elapsed_ms = meta.elapsed_ms.or_else(|| asked.elapsed_ms());
+    }
+}
+
+/// What a tool returned: its structured content, else its text, as JSON if it is some.
+fn data_of(result: &CallToolResult) -> Option<Box<RawValue>> {
+    if let Some(structured) = &result.structured_content {
+        return to_raw_value(structured).ok();
+    }
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(|c| Some(c.as_text()?.text.as_str())).collect();
+    match texts[..] {
+        [only] => match serde_json::from_str(only) {
+            Ok(json) => Some(json),
+            Err(_) => to_raw_value(only).ok(),
+        },
+        _ => to_raw_value(&result.content).ok(),
+    }
+}

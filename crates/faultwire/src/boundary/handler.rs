@@ -1,0 +1,225 @@
+//! The boundary is a handler itself: every method of the protocol is watched.
+
+use std::borrow::Cow;
+
+use faultwire_contract::{Answers, Aspect, Condition, Outcome, Report};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
+    DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::Value;
+
+use crate::boundary::Boundary;
+use crate::boundary::answer::{Asked, Failed, judged};
+use crate::boundary::watch::watch;
+use crate::typed::TypedCode;
+
+const TOOLS_CALL: &str = "tools/call";
+
+/// Requests that are watched and otherwise left alone.
+macro_rules! watched {
+    ($($method:literal: $name:ident($params:ty) -> $result:ty;)+) => { $(
+        async fn $name(
+            &self,
+            request: $params,
+            context: RequestContext<RoleServer>,
+        ) -> Result<$result, ErrorData> {
+            let asked = Asked::of(&context, $method);
+            let cancelled = context.ct.clone();
+            let handler = async move { self.inner.$name(request, context).await };
+            self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+        }
+    )+ };
+}
+
+#[expect(deprecated, reason = "what the protocol calls deprecated is still spoken")]
+impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
+    watched! {
+        "initialize": initialize(InitializeRequestParams) -> InitializeResult;
+        "completion/complete": complete(CompleteRequestParams) -> CompleteResult;
+        "logging/setLevel": set_level(rmcp::model::SetLevelRequestParams) -> ();
+        "prompts/get": get_prompt(GetPromptRequestParams) -> GetPromptResponse;
+        "prompts/list": list_prompts(Option<PaginatedRequestParams>) -> ListPromptsResult;
+        "resources/list": list_resources(Option<PaginatedRequestParams>) -> ListResourcesResult;
+        "resources/templates/list":
+            list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
+        "resources/read": read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        "resources/subscribe": subscribe(SubscribeRequestParams) -> ();
+        "resources/unsubscribe": unsubscribe(UnsubscribeRequestParams) -> ();
+        "tools/list": list_tools(Option<PaginatedRequestParams>) -> ListToolsResult;
+        "tasks/get": get_task(GetTaskParams) -> GetTaskResult;
+        "tasks/update": update_task(UpdateTaskParams) -> ();
+        "tasks/cancel": cancel_task(CancelTaskParams) -> ();
+    }
+
+    async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let asked = Asked::of(&context, "ping");
+        let cancelled = context.ct.clone();
+        let handler = async move { self.inner.ping(context).await };
+        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let asked = Asked::of(&context, "server/discover");
+        let cancelled = context.ct.clone();
+        let handler = async move { self.inner.discover(context).await };
+        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = self.inner.get_tool(&request.name);
+        let mut asked = Asked::of(&context, TOOLS_CALL);
+        asked.tool = Some(request.name.to_string());
+        asked.arguments = request.arguments.clone().map(Value::Object);
+        asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
+        if let Some(failed) = tool.as_ref().and_then(|tool| self.misfit(tool, &asked)) {
+            return Ok(self.told_as_result(&asked, failed).await.into());
+        }
+        let cancelled = context.ct.clone();
+        let handler = async move { self.inner.call_tool(request, context).await };
+        let ended = watch(handler, self.deadline, cancelled.cancelled()).await;
+        let failed = match judged::<C, _>(ended, Answers::ToolCall) {
+            Ok((CallToolResponse::Complete(result), said)) => {
+                match Self::failure_in(&result, said) {
+                    None => return Ok(self.dressed(&asked, result).into()),
+                    Some(failed) => failed,
+                }
+            }
+            Ok((other, _)) => return Ok(other),
+            Err(failed) => failed,
+        };
+        Ok(self.told_as_result(&asked, failed).await.into())
+    }
+
+    /// Requests that rmcp cannot read come here, too, tool calls among them.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == TOOLS_CALL {
+            let asked = Asked::of(&context, TOOLS_CALL);
+            let what = "tools/call needs the name of a tool, and arguments that are an object";
+            let failed = Failed::observed::<C>(Condition::InvalidArguments, what);
+            let told = self.told_as_result(&asked, failed).await;
+            return Ok(CustomResult::new(serde_json::to_value(told).unwrap_or_default()));
+        }
+        let asked = Asked::of(&context, "");
+        let cancelled = context.ct.clone();
+        let handler = async move { self.inner.on_custom_request(request, context).await };
+        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+    }
+
+    fn negotiate_initialize(
+        &self,
+        request: &InitializeRequestParams,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.inner.negotiate_initialize(request)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.inner.supported_protocol_versions()
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        self.inner.accepted_subscription_filter(requested)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.inner.listen(context).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.inner.get_tool(name)
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        self.inner.get_info()
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.inner.on_cancelled(notification, context).await;
+    }
+
+    async fn on_progress(
+        &self,
+        notification: ProgressNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.inner.on_progress(notification, context).await;
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.inner.on_initialized(context).await;
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.inner.on_roots_list_changed(context).await;
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.inner.on_custom_notification(notification, context).await;
+    }
+}
+
+impl<C: TypedCode, H> Boundary<C, H> {
+    /// The end of a request that is no tool call.
+    async fn settle<T>(
+        &self,
+        asked: Asked,
+        ended: crate::boundary::watch::Ended<Result<T, ErrorData>>,
+    ) -> Result<T, ErrorData> {
+        match judged::<C, _>(ended, Answers::Other) {
+            Ok((value, _)) => Ok(value),
+            Err(failed) => Err(self.told_as_error(&asked, failed).await),
+        }
+    }
+
+    /// What is wrong with the arguments of a call (W4).
+    fn misfit(&self, tool: &Tool, asked: &Asked) -> Option<Failed> {
+        let arguments = asked.arguments.as_ref().map(ToString::to_string);
+        let misfit = self.schema(tool).misfit(arguments.as_deref())?;
+        let contract = C::contract();
+        let condition = Condition::InvalidArguments;
+        let aspect: Option<Aspect> = misfit.aspect();
+        let name = &*tool.name;
+        Some(
+            Report {
+                condition: Some(condition),
+                message: Some(misfit.message(name)),
+                details: Some(misfit.details()),
+                suggestion: Some(format!(
+                    "Mend the arguments; tools/list has the schema of {name}"
+                )),
+                outcome: Some(Outcome::NotSent),
+                ..Report::new(&contract.code_for(condition, aspect).id)
+            }
+            .into(),
+        )
+    }
+}

@@ -1,0 +1,248 @@
+//! The boundary around a server made with rmcp, driven by the client of rmcp.
+
+use std::time::Duration;
+
+use faultwire::audit::{Log, Options};
+use faultwire::contract::{Meta, Profile, Session, Surface};
+use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, tuitbot, workrail};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest};
+use rmcp::service::{RoleClient, RunningService, ServiceError};
+use rmcp::{ErrorData, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::Dir;
+
+#[derive(Clone)]
+struct Server {
+    tool_router: ToolRouter<Self>,
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Greeting {
+    name: String,
+    #[serde(default)]
+    times: u8,
+}
+
+#[tool_router]
+impl Server {
+    fn new() -> Self {
+        Self { tool_router: Self::tool_router() }
+    }
+
+    #[tool(description = "Greets")]
+    async fn greet(&self, Parameters(greeting): Parameters<Greeting>) -> String {
+        vec![format!("Hello {}", greeting.name); usize::from(greeting.times.max(1))].join("\n")
+    }
+
+    #[tool(description = "Fails with a code")]
+    async fn locked(&self) -> Result<String, workrail::Failure> {
+        Err(workrail::token_session_locked()
+            .message("Somebody else works on it; password=hunter2")
+            .after(Duration::from_millis(1500))
+            .into())
+    }
+
+    #[tool(description = "Fails with an error underneath")]
+    async fn read(&self) -> Result<String, kaiza::Failure> {
+        std::fs::read_to_string("/nosuch/file").fault(kaiza::Code::FileReadFailed)
+    }
+
+    #[tool(description = "Fails as rmcp has it")]
+    async fn raw(&self) -> Result<String, ErrorData> {
+        Err(ErrorData::internal_error("the disk is full", None))
+    }
+
+    #[tool(description = "Fails with a text")]
+    async fn text(&self) -> Result<String, String> {
+        Err("connection refused".to_owned())
+    }
+
+    #[tool(description = "Says that it failed, as a success")]
+    async fn soft(&self) -> String {
+        json!({ "ok": false, "error": "no such thing" }).to_string()
+    }
+
+    #[tool(description = "Panics")]
+    async fn panics(&self) -> String {
+        tokio::task::yield_now().await;
+        panic!("at {}", "/home/ann/secret.rs")
+    }
+
+    #[tool(description = "Never answers")]
+    async fn hangs(&self) -> String {
+        std::future::pending().await
+    }
+}
+
+#[tool_handler(router = self.tool_router)]
+impl ServerHandler for Server {}
+
+/// A client, and the log of its server.
+struct Pair {
+    client: RunningService<RoleClient, ()>,
+    log: Log,
+    dir: Dir,
+}
+
+impl Pair {
+    async fn start<C: TypedCode>(
+        around: impl FnOnce(Boundary<C, Server>) -> Boundary<C, Server>,
+    ) -> Self {
+        let dir = Dir::new();
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        let server = around(Boundary::new(Server::new(), log.clone()));
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        tokio::spawn(async move { server.serve(theirs).await.unwrap().waiting().await });
+        Self { client: ().serve(ours).await.unwrap(), log, dir }
+    }
+
+    async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
+        self.client.call_tool(request).await.unwrap()
+    }
+
+    /// The envelope that a call fails with.
+    async fn fails<C: TypedCode>(&self, tool: &'static str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result.is_error, Some(true), "{tool}: {result:?}");
+        let text = &result.content[0].as_text().unwrap().text;
+        C::contract().read_any(Surface::Mcp, text.as_bytes()).unwrap();
+        let envelope: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(result.structured_content.as_ref(), Some(&envelope), "{tool}");
+        let meta = serde_json::to_value(&result.meta).unwrap();
+        assert_eq!(meta["dev.faultwire/contract"]["name"], C::contract().name, "{tool}");
+        envelope
+    }
+
+    /// What was recorded, the newest last.
+    fn records(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.dir.path().join("audit-log.jsonl")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.filter(|record: &Value| record["type"] == "fault").collect()
+    }
+}
+
+#[tokio::test]
+async fn k9_k13_whatever_a_handler_does_is_one_envelope_and_recorded() {
+    let pair = Pair::start::<owlclaw::Code>(|b| b.deadline(Duration::from_millis(200))).await;
+    let greeted = pair.call("greet", json!({ "name": "Ann" })).await;
+    assert_eq!(greeted.content[0].as_text().unwrap().text, "Hello Ann");
+    assert_eq!(pair.records().len(), 0, "a success is nobody's business");
+    let rows = [
+        ("raw", "internal.unexpected"),
+        ("text", "dependency.unavailable"),
+        ("soft", "internal.unexpected"),
+        ("panics", "internal.unexpected"),
+        ("hangs", "runtime.timeout"),
+        ("nosuch", "protocol.version_conflict"),
+    ];
+    for (at, (tool, code)) in rows.into_iter().enumerate() {
+        let told = pair.fails::<owlclaw::Code>(tool, json!({})).await;
+        assert_eq!(told["error"]["code"], code, "{tool}: {told}");
+        let records = pair.records();
+        assert_eq!(records.len(), at + 1, "{tool}: recorded before it was told");
+        assert_eq!(records[at]["fault"]["incident"], told["error"]["incident_id"], "{tool}");
+        assert_eq!(records[at]["fault"]["tool"], tool);
+        assert_eq!(records[at]["call"]["request"], json!(at + 1 + 1), "{tool}");
+    }
+    // A panic is told, and the path in it is not.
+    let told = pair.fails::<owlclaw::Code>("panics", json!({})).await.to_string();
+    assert!(told.contains("at ") && !told.contains("ann"), "{told}");
+    // The server is still there.
+    assert_eq!(pair.call("greet", json!({ "name": "Bob" })).await.is_error, Some(false));
+}
+
+#[tokio::test]
+async fn w2_w4_w8_typed_failures_and_bad_arguments() {
+    let pair = Pair::start::<workrail::Code>(|b| b).await;
+    let told = pair.fails::<workrail::Code>("locked", json!({})).await;
+    assert_eq!(told["code"], "TOKEN_SESSION_LOCKED");
+    assert_eq!(told["retry"], json!({ "kind": "retryable_after_ms", "afterMs": 1500 }));
+    assert!(!told.to_string().contains("hunter2"), "{told}");
+    let rows = [
+        (json!({}), "name", "Required"),
+        (json!({ "name": 7 }), "name", "string"),
+        (json!({ "name": "a", "times": 900 }), "times", "255"),
+    ];
+    for (arguments, path, words) in rows {
+        let told = pair.fails::<workrail::Code>("greet", arguments).await;
+        assert_eq!(told["code"], "VALIDATION_ERROR");
+        let issue = &told["details"]["validationIssues"][0];
+        assert_eq!(issue["path"], path, "{told}");
+        assert!(issue["message"].as_str().unwrap().contains(words), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn k1_k9_all_eleven_fields_with_what_the_boundary_knows() {
+    let session = Session {
+        role: Some("WINDSURF".into()),
+        workspace_root: Some("/work".into()),
+        ..Session::default()
+    };
+    let pair = Pair::start::<kaiza::Code>(|b| b.session(session)).await;
+    let told = pair.fails::<kaiza::Code>("read", json!({})).await;
+    assert_eq!(told.as_object().unwrap().len(), 11);
+    assert_eq!(told["error_code"], "FILE_READ_FAILED");
+    assert_eq!(told["tool_name"], "read");
+    assert_eq!(told["role"], "WINDSURF");
+    assert_eq!(told["workspace_root"], "/work");
+    assert_eq!(told["cause"]["code"], "NotFound");
+}
+
+#[tokio::test]
+async fn t1_t5_successes_are_wrapped_where_the_contract_wraps_them() {
+    let contract = tuitbot::contract();
+    let profile = contract.profile("workflow").unwrap();
+    let meta = Meta {
+        tool_version: Some("1.0".into()),
+        mode: Some("autopilot".into()),
+        approval_mode: Some(false),
+        ..Meta::default()
+    };
+    let pair = Pair::start::<tuitbot::Code>(|b| b.profile(profile).meta(meta)).await;
+    let result = pair.call("greet", json!({ "name": "Ann" })).await;
+    let told = result.structured_content.unwrap();
+    assert_eq!((&told["success"], &told["data"]), (&json!(true), &json!("Hello Ann")));
+    assert_eq!(told["meta"]["mode"], "autopilot");
+    assert_eq!(told["meta"]["approval_mode"], false);
+    assert!(told["meta"]["elapsed_ms"].is_u64(), "{told}");
+    let failed = pair.call("raw", json!({})).await;
+    let (_, read) = contract
+        .read_any(Surface::Mcp, failed.content[0].as_text().unwrap().text.as_bytes())
+        .unwrap();
+    assert_eq!(read, profile, "the boundary's own failures have the profile's fields, too");
+    assert_ne!(read, Profile::default());
+}
+
+#[tokio::test]
+async fn requests_that_rmcp_cannot_read_and_methods_that_nobody_knows() {
+    let pair = Pair::start::<owlclaw::Code>(|b| b).await;
+    let ask = |method: &str, params: Value| {
+        let request = CustomRequest::new(method.to_owned(), Some(params));
+        pair.client.send_request(ClientRequest::CustomRequest(request))
+    };
+    let told = ask("tools/call", json!({ "arguments": 7 })).await.unwrap();
+    let told = serde_json::to_value(told).unwrap();
+    assert_eq!(told["isError"], true, "{told}");
+    assert_eq!(told["structuredContent"]["error"]["code"], "protocol.version_conflict");
+    let Err(ServiceError::McpError(error)) = ask("no/such", json!({})).await else {
+        panic!("it is an error of JSON-RPC")
+    };
+    assert_eq!(error.code.0, -32601);
+    assert_eq!(error.data.unwrap()["error"]["code"], "protocol.unsupported_version");
+    assert_eq!(pair.records().len(), 2);
+}
+
+#[tokio::test]
+async fn k10_what_cannot_be_recorded_is_told_as_that() {
+    let pair = Pair::start::<kaiza::Code>(|b| b).await;
+    pair.log.close().unwrap();
+    let told = pair.fails::<kaiza::Code>("read", json!({})).await;
+    assert_eq!(told["error_code"], "AUDIT_LOG_FAILED", "{told}");
+}
