@@ -33,6 +33,7 @@ pub mod audit;
 #[cfg(feature = "rmcp")]
 mod boundary;
 mod builtin;
+pub mod client;
 mod draft;
 mod edge;
 mod failure;

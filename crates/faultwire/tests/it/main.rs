@@ -4,6 +4,7 @@
 
 mod appending;
 mod boundary;
+mod client;
 mod crash;
 mod format;
 mod opening;
