@@ -7,7 +7,6 @@
 mod answer;
 mod handler;
 mod slot;
-mod watch;
 
 use std::collections::HashMap;
 use std::marker::PhantomData;

@@ -16,7 +16,7 @@ pub(crate) fn stamp(contract: &Contract) -> Stamp {
 }
 
 /// A moment to measure from.
-#[cfg(feature = "rmcp")]
+#[cfg(any(feature = "rmcp", feature = "axum"))]
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
 pub(crate) fn now() -> std::time::Instant {
     std::time::Instant::now()

@@ -37,8 +37,12 @@ pub mod client;
 mod draft;
 mod edge;
 mod failure;
+#[cfg(feature = "axum")]
+mod problem;
 mod typed;
 mod unknown;
+#[cfg(any(feature = "rmcp", feature = "axum"))]
+mod watch;
 
 #[cfg(feature = "rmcp")]
 pub use boundary::Boundary;
@@ -47,5 +51,7 @@ pub use draft::Draft;
 pub use failure::{Failure, ResultExt};
 pub use faultwire_contract as contract;
 pub use faultwire_macros::contract;
+#[cfg(feature = "axum")]
+pub use problem::{ProblemLayer, Problems};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 pub use unknown::Unknown;

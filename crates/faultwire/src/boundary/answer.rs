@@ -14,11 +14,10 @@ use serde_json::{Value, json};
 use crate::audit::{Answer, Call};
 use crate::boundary::Boundary;
 use crate::boundary::slot::read;
-use crate::boundary::watch::Ended;
 use crate::edge;
 use crate::failure::Failure;
 use crate::typed::TypedCode;
-use crate::unknown::Unknown;
+use crate::watch::{Ended, observed};
 
 /// What is known of a call before it ends.
 pub(super) struct Asked {
@@ -65,13 +64,6 @@ impl Asked {
 }
 
 impl Failed {
-    pub(super) fn observed<C: TypedCode>(condition: Condition, message: &str) -> Self {
-        let contract = C::contract();
-        let code = &contract.code_for(condition, None).id;
-        let message = Some(message.to_owned());
-        Report { condition: Some(condition), message, ..Report::new(code) }.into()
-    }
-
     /// What a message of rmcp's would be to a client, if it is a failure.
     fn seen<C: TypedCode>(reply: &Value, answers: Answers) -> Option<Self> {
         let line = reply.to_string();
@@ -95,28 +87,22 @@ impl From<Box<Report>> for Failed {
 
 /// What went wrong, if a handler did not end well.
 pub(super) fn judged<C: TypedCode, T>(
-    ended: Ended<Result<T, ErrorData>>,
+    ended: Ended<Heard<T>>,
     answers: Answers,
 ) -> Result<(T, Option<Box<Report>>), Failed> {
-    match ended {
-        Ended::Returned(Ok(value), said) => Ok((value, said)),
-        Ended::Returned(Err(_), Some(said)) => Err(said.into()),
-        Ended::Returned(Err(error), None) => {
+    match ended.or_report::<C>()? {
+        (Ok(value), said) => Ok((value, said)),
+        (Err(_), Some(said)) => Err(said.into()),
+        (Err(error), None) => {
             let reply = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
-            Err(Failed::seen::<C>(&reply, answers)
-                .unwrap_or_else(|| Failed::observed::<C>(Condition::RpcError, &error.message)))
-        }
-        Ended::Panicked(payload) => {
-            let failure = Failure::<C>::from_unknown(Unknown::panic(&*payload), Report::default());
-            Err(failure.report().clone().into())
-        }
-        Ended::TimedOut => Err(Failed::observed::<C>(Condition::Timeout, "No answer in time")),
-        Ended::Cancelled => {
-            let what = "The client took the call back";
-            Err(Failed::observed::<C>(Condition::Cancelled, what))
+            let seen = Failed::seen::<C>(&reply, answers);
+            Err(seen.unwrap_or_else(|| observed::<C>(Condition::RpcError, &error.message).into()))
         }
     }
 }
+
+/// What a handler returned, and what it said past rmcp.
+pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Box<Report>>);
 
 impl<C: TypedCode, H> Boundary<C, H> {
     /// Whether a tool's result is a failure, dressed as one or not.

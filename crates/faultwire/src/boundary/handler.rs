@@ -17,9 +17,10 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
 use crate::boundary::Boundary;
-use crate::boundary::answer::{Asked, Failed, judged};
-use crate::boundary::watch::watch;
+use crate::boundary::answer::{Asked, Failed, Heard, judged};
+use crate::boundary::slot::heard;
 use crate::typed::TypedCode;
+use crate::watch::{Ended, observed, watch};
 
 const TOOLS_CALL: &str = "tools/call";
 
@@ -33,7 +34,7 @@ macro_rules! watched {
         ) -> Result<$result, ErrorData> {
             let asked = Asked::of(&context, $method);
             let cancelled = context.ct.clone();
-            let handler = async move { self.inner.$name(request, context).await };
+            let handler = heard(async move { self.inner.$name(request, context).await });
             self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
         }
     )+ };
@@ -62,7 +63,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
     async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         let asked = Asked::of(&context, "ping");
         let cancelled = context.ct.clone();
-        let handler = async move { self.inner.ping(context).await };
+        let handler = heard(async move { self.inner.ping(context).await });
         self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
     }
 
@@ -72,7 +73,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
     ) -> Result<DiscoverResult, ErrorData> {
         let asked = Asked::of(&context, "server/discover");
         let cancelled = context.ct.clone();
-        let handler = async move { self.inner.discover(context).await };
+        let handler = heard(async move { self.inner.discover(context).await });
         self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
     }
 
@@ -90,7 +91,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
             return Ok(self.told_as_result(&asked, failed).await.into());
         }
         let cancelled = context.ct.clone();
-        let handler = async move { self.inner.call_tool(request, context).await };
+        let handler = heard(async move { self.inner.call_tool(request, context).await });
         let ended = watch(handler, self.deadline, cancelled.cancelled()).await;
         let failed = match judged::<C, _>(ended, Answers::ToolCall) {
             Ok((CallToolResponse::Complete(result), said)) => {
@@ -114,13 +115,13 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         if request.method == TOOLS_CALL {
             let asked = Asked::of(&context, TOOLS_CALL);
             let what = "tools/call needs the name of a tool, and arguments that are an object";
-            let failed = Failed::observed::<C>(Condition::InvalidArguments, what);
-            let told = self.told_as_result(&asked, failed).await;
+            let failed = observed::<C>(Condition::InvalidArguments, what);
+            let told = self.told_as_result(&asked, failed.into()).await;
             return Ok(CustomResult::new(serde_json::to_value(told).unwrap_or_default()));
         }
         let asked = Asked::of(&context, "");
         let cancelled = context.ct.clone();
-        let handler = async move { self.inner.on_custom_request(request, context).await };
+        let handler = heard(async move { self.inner.on_custom_request(request, context).await });
         self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
     }
 
@@ -189,11 +190,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
 
 impl<C: TypedCode, H> Boundary<C, H> {
     /// The end of a request that is no tool call.
-    async fn settle<T>(
-        &self,
-        asked: Asked,
-        ended: crate::boundary::watch::Ended<Result<T, ErrorData>>,
-    ) -> Result<T, ErrorData> {
+    async fn settle<T>(&self, asked: Asked, ended: Ended<Heard<T>>) -> Result<T, ErrorData> {
         match judged::<C, _>(ended, Answers::Other) {
             Ok((value, _)) => Ok(value),
             Err(failed) => Err(self.told_as_error(&asked, failed).await),

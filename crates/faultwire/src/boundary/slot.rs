@@ -2,6 +2,8 @@
 //! for what a client must not see.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
 
 use faultwire_contract::{Report, ResultOptions};
 use rmcp::ErrorData;
@@ -16,8 +18,18 @@ thread_local! {
     static SAID: RefCell<Option<Box<Report>>> = const { RefCell::new(None) };
 }
 
-/// Takes what was returned since the last time.
-pub(super) fn take() -> Option<Box<Report>> {
+/// Runs a handler, and hears what it says past rmcp.
+pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Box<Report>>) {
+    let mut handler = pin!(handler);
+    poll_fn(|context| {
+        // Others may have run on this thread since.
+        drop(take());
+        handler.as_mut().poll(context).map(|value| (value, take()))
+    })
+    .await
+}
+
+fn take() -> Option<Box<Report>> {
     SAID.with_borrow_mut(Option::take)
 }
 

@@ -8,6 +8,7 @@ mod client;
 mod crash;
 mod format;
 mod opening;
+mod problem;
 mod sim;
 mod support;
 mod tamper;
