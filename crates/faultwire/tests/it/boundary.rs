@@ -1,5 +1,6 @@
 //! The boundary around a server made with rmcp, driven by the client of rmcp.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
@@ -7,12 +8,17 @@ use faultwire::contract::{Meta, Profile, Session, Surface};
 use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, tuitbot, workrail};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest};
-use rmcp::service::{RoleClient, RunningService, ServiceError};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest,
+};
+use rmcp::service::{PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::http;
 use crate::support::Dir;
 
 #[derive(Clone)]
@@ -245,4 +251,76 @@ async fn k10_what_cannot_be_recorded_is_told_as_that() {
     pair.log.close().unwrap();
     let told = pair.fails::<kaiza::Code>("read", json!({})).await;
     assert_eq!(told["error_code"], "AUDIT_LOG_FAILED", "{told}");
+}
+
+#[tokio::test]
+async fn a_call_that_its_client_takes_back_is_recorded_as_that() {
+    let pair = Pair::start::<owlclaw::Code>(|b| b).await;
+    let request = CallToolRequest::new(CallToolRequestParams::new("hangs"));
+    let request = ClientRequest::CallToolRequest(request);
+    let options = PeerRequestOptions::no_options();
+    let call = pair.client.send_cancellable_request(request, options).await.unwrap();
+    // What comes after it is answered, so it was heard.
+    pair.call("greet", json!({ "name": "Ann" })).await;
+    call.cancel(None).await.unwrap();
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while pair.records().is_empty() {
+        assert!(tokio::time::Instant::now() < until, "nothing was recorded");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(pair.records()[0]["fault"]["condition"], "cancelled");
+}
+
+#[tokio::test]
+async fn k9_a8_both_eras_over_streamable_http() {
+    let dir = Dir::new();
+    let log = Log::open(dir.path(), Options::default()).unwrap();
+    let factory = move || Ok(Boundary::<owlclaw::Code, _>::new(Server::new(), log.clone()));
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service =
+        StreamableHttpService::new(factory, sessions, StreamableHttpServerConfig::default());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let app = axum::Router::new().nest_service("/mcp", service);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let takes = "accept: application/json, text/event-stream\r\n";
+
+    // Modern: the request stands for itself.
+    let call = |tool: &str, meta: Value| {
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+                "params": { "name": tool, "arguments": {}, "_meta": meta } })
+        .to_string()
+    };
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                       "io.modelcontextprotocol/clientCapabilities": {},
+                       "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" } });
+    for (tool, code) in [("panics", "internal.unexpected"), ("text", "dependency.unavailable")] {
+        let headers = format!(
+            "{takes}mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n"
+        );
+        let answer = http::ask(&address, "POST /mcp", &headers, &call(tool, meta.clone())).await;
+        let result = &answer.body["result"];
+        assert_eq!(result["resultType"], "complete", "{}", answer.body);
+        assert_eq!(result["structuredContent"]["error"]["code"], code, "{}", answer.body);
+    }
+
+    // Legacy: a session comes first.
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "t", "version": "1" } } });
+    let begun = timeout(http::ask(&address, "POST /mcp", takes, &hello.to_string())).await;
+    let session = begun.header("mcp-session-id").expect("a session").to_owned();
+    let headers =
+        format!("{takes}mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    timeout(http::ask(&address, "POST /mcp", &headers, ready)).await;
+    let answer =
+        timeout(http::ask(&address, "POST /mcp", &headers, &call("panics", json!({})))).await;
+    let result = &answer.body["result"];
+    assert_eq!(result["structuredContent"]["error"]["code"], "internal.unexpected");
+    assert!(result.get("resultType").is_none(), "{}", answer.body);
+}
+
+async fn timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("in time")
 }

@@ -7,6 +7,7 @@ mod boundary;
 mod client;
 mod crash;
 mod format;
+mod http;
 mod opening;
 mod problem;
 mod sim;

@@ -8,10 +8,10 @@ use faultwire::audit::{Log, Options};
 use faultwire::contract::{Profile, Surface};
 use faultwire::{ProblemLayer, TypedCode, kaiza, owlclaw};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use serde_json::json;
+use tokio::net::TcpListener;
 
+use crate::http::{self, Answer};
 use crate::support::Dir;
 
 #[derive(Deserialize)]
@@ -46,12 +46,6 @@ struct Served {
     dir: Dir,
 }
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: Value,
-}
-
 impl Served {
     async fn start<C: TypedCode>() -> Self {
         let dir = Dir::new();
@@ -64,18 +58,8 @@ impl Served {
     }
 
     async fn ask(&self, line: &str, body: &str) -> Answer {
-        let mut socket = TcpStream::connect(&self.address).await.unwrap();
-        let request = format!(
-            "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = serde_json::from_str(body).unwrap_or_else(|_| json!(body));
-        Answer { status, head: head.to_lowercase(), body }
+        let trace = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
+        http::ask(&self.address, line, trace, body).await
     }
 
     fn records(&self) -> usize {
