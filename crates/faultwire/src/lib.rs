@@ -1,7 +1,80 @@
-//! One error contract for every MCP tool failure.
+//! One error contract for every MCP tool failure, inside a Rust server.
 //!
-//! [`contract`] turns failures into envelopes and back; [`audit`] writes each of them down before
-//! it is sent. The way from a failure to its answer:
+//! # Codes that cannot be wrong
+//!
+//! A contract is one TOML file. [`contract!`] makes a module of it: an exhaustive enum of its
+//! codes, and a function for each of them that takes only what the code allows. The five
+//! contracts that come along are modules already, such as [`owlclaw`].
+//!
+//! ```
+//! use std::time::Duration;
+//! use faultwire::owlclaw::{self, Code, Failure};
+//!
+//! // In a crate of yours: faultwire::contract!(pub mod errors = "contract.toml");
+//! assert_eq!(Code::GovernanceRateLimited.status(), 429);
+//!
+//! let failure: Failure = owlclaw::governance_rate_limited()
+//!     .message("Ten calls a minute are enough")
+//!     .after(Duration::from_secs(6))
+//!     .into();
+//! assert_eq!(failure.code(), Code::GovernanceRateLimited);
+//! ```
+//!
+//! A delay on a code that is never retried does not compile, nor does a status that the row does
+//! not list, nor a `match` that forgets a code.
+//!
+//! # Failures from anything
+//!
+//! A handler returns `Result<_, Failure>`. Errors become one by `?`, with the contract's code for
+//! what nobody expected; [`ResultExt`] gives them another.
+//!
+//! ```
+//! use faultwire::ResultExt;
+//! use faultwire::kaiza::{Code, Failure};
+//!
+//! fn settings(path: &str) -> Result<u8, Failure> {
+//!     let text = std::fs::read_to_string(path).fault(Code::FileReadFailed)?;
+//!     Ok(text.trim().parse::<u8>()?)
+//! }
+//!
+//! let failure = settings("/nosuch").unwrap_err();
+//! assert_eq!(failure.code(), Code::FileReadFailed);
+//! assert_eq!(failure.report().cause.as_ref().unwrap()["code"], "NotFound");
+//! ```
+//!
+//! # A server whose failures are all the same
+//!
+#![cfg_attr(
+    feature = "rmcp",
+    doc = "[`Boundary`] stands around a handler of rmcp (feature `rmcp`)."
+)]
+#![cfg_attr(
+    not(feature = "rmcp"),
+    doc = "`Boundary` stands around a handler of rmcp (feature `rmcp`)."
+)]
+//! Errors, panics, timeouts, bad arguments and tools that do not exist all reach the client as one
+//! envelope, recorded in the [audit log](audit) before it is sent. Adopting it is two lines:
+//!
+//! ```text
+//!  #[tokio::main]
+//!  async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! -    MyServer::new().serve(stdio()).await?.waiting().await?;
+//! +    let log = Log::open("audit", Options::default())?;
+//! +    Boundary::<errors::Code, _>::new(MyServer::new(), log).serve(stdio()).await?.waiting().await?;
+//!      Ok(())
+//!  }
+//! ```
+//!
+//! For services made with axum there is a layer that does the same (feature `axum`).
+//!
+//! # The other side
+//!
+//! [`client`] reads a failure in whichever contract it was told, and says whether to call again,
+//! when, and what to do instead.
+//!
+//! # By hand
+//!
+//! What all of these do, step by step:
 //!
 //! ```
 //! use faultwire::audit::{Call, Log, Options};
@@ -37,6 +110,8 @@ pub mod client;
 mod draft;
 mod edge;
 mod failure;
+#[cfg(feature = "tower")]
+mod obedient;
 #[cfg(feature = "axum")]
 mod problem;
 mod typed;
@@ -51,6 +126,8 @@ pub use draft::Draft;
 pub use failure::{Failure, ResultExt};
 pub use faultwire_contract as contract;
 pub use faultwire_macros::contract;
+#[cfg(feature = "tower")]
+pub use obedient::Obedient;
 #[cfg(feature = "axum")]
 pub use problem::{ProblemLayer, Problems};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};

@@ -8,6 +8,7 @@ mod client;
 mod crash;
 mod format;
 mod http;
+mod obedient;
 mod opening;
 mod problem;
 mod sim;
