@@ -1,29 +1,28 @@
 //! Watches over one session: deadlines, the server's life, and the end in order. All that is
 //! rare happens here, on one thread, one thing after the other.
 
-use std::fs::File;
-use std::io::{self, PipeWriter};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod ear;
+
+use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Condition, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
-use tokio::runtime::Handle;
 
 use crate::call::{Call, Method, Stage};
 use crate::failing::Failing;
 use crate::link::{Link, Phase};
 use crate::tools::Known;
-use crate::upstream::listener::Listener;
 use crate::upstream::pool::Pool;
 use crate::upstream::process::Group;
 use crate::upstream::remote::Remote;
 use crate::upstream::restart::{History, Next};
 use crate::{edge, wire};
+use ear::Ear;
 
 /// How long a server may take to end by itself, before it is told to, and before it is made to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -59,48 +58,6 @@ struct Server {
     silent: bool,
     /// When it is not waited for any longer.
     patience: Option<Instant>,
-}
-
-/// Whoever listens to the server.
-enum Ear {
-    Thread {
-        handle: JoinHandle<()>,
-        /// Closed to end it.
-        stop: PipeWriter,
-    },
-    Task(tokio::task::AbortHandle),
-}
-
-impl Ear {
-    /// Ends it. One that has not said that it is done may be waiting for the client to read, and
-    /// is not waited for.
-    fn end(self, is_done: bool) {
-        match self {
-            Self::Thread { handle, stop } => {
-                drop(stop);
-                if is_done {
-                    let _ = handle.join();
-                }
-            }
-            Self::Task(task) => task.abort(),
-        }
-    }
-}
-
-/// Tells that a task has ended, in whichever way.
-struct Ended {
-    events: Sender<Event>,
-    run: u64,
-    well: bool,
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        if !self.well && thread::panicking() {
-            let _ = self.events.send(Event::Panicked("listener"));
-        }
-        let _ = self.events.send(Event::Silent(self.run));
-    }
 }
 
 /// How the session ends.
@@ -433,10 +390,7 @@ impl Supervisor {
         self.link.inlet.connect(started.stdin)?;
         self.runs += 1;
         let run = self.runs;
-        let listener = match &self.link.runtime {
-            None => self.listen_on_thread(run, started.stdout)?,
-            Some(runtime) => self.listen_as_task(runtime, run, started.stdout),
-        };
+        let listener = Ear::lent(&self.link, run, started.stdout)?;
         let (events, process) = (self.link.events.clone(), started.process);
         thread::Builder::new().name("waiter".to_owned()).spawn(move || {
             let _ = events.send(Event::Exited(run, process.wait()));
@@ -450,32 +404,6 @@ impl Supervisor {
             silent: false,
             patience: None,
         })
-    }
-
-    fn listen_on_thread(&self, run: u64, stdout: File) -> io::Result<Ear> {
-        let (stopped, stop) = io::pipe()?;
-        let link = Arc::clone(&self.link);
-        let handle = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            let listen = || Listener::new(Arc::clone(&link)).listen(stdout, &stopped);
-            if catch_unwind(AssertUnwindSafe(listen)).is_err() {
-                let _ = link.events.send(Event::Panicked("listener"));
-            }
-            let _ = link.events.send(Event::Silent(run));
-        })?;
-        Ok(Ear::Thread { handle, stop })
-    }
-
-    fn listen_as_task(&self, runtime: &Handle, run: u64, stdout: File) -> Ear {
-        let link = Arc::clone(&self.link);
-        let ended = Ended { events: link.events.clone(), run, well: false };
-        let task = runtime.spawn(async move {
-            let mut ended = ended;
-            if let Err(error) = Listener::new(link).listen_along(stdout).await {
-                tracing::error!(%error, "the server cannot be listened to");
-            }
-            ended.well = true;
-        });
-        Ear::Task(task.abort_handle())
     }
 
     fn open_again(&self, run: u64) {

@@ -1,6 +1,7 @@
 //! Clients over HTTP: connections in, answers out.
 
 mod answer;
+mod begin;
 mod body;
 mod host;
 mod mcp;

@@ -12,11 +12,12 @@ use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::edge;
-use crate::era::{self, Bridge, Era};
+use crate::era::{self, Era};
 use crate::exchange::Exchange;
 use crate::failing::Failing;
 use crate::front::http::Body;
 use crate::front::http::answer::{self, Manner, Takes, accepted, bare, refuse, refuse_with};
+use crate::front::http::begin::begin;
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
@@ -31,7 +32,7 @@ use crate::pipeline::Place;
 use crate::room::SHORT;
 use crate::wire;
 
-const SESSION: &str = "mcp-session-id";
+pub(super) const SESSION: &str = "mcp-session-id";
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 /// How long a client may take with the next piece of its body.
@@ -250,7 +251,7 @@ async fn object(
 }
 
 /// A message of a session.
-async fn in_session(
+pub(super) async fn in_session(
     session: &Arc<Session>,
     takes: Takes<'_>,
     line: &[u8],
@@ -273,69 +274,8 @@ async fn in_session(
     exchange(way, takes, line, &peek(line), Box::new(|_| {})).await
 }
 
-/// The first message of a session.
-async fn begin(
-    mount: &Arc<Mount>,
-    access: &Arc<Access>,
-    takes: Takes<'_>,
-    line: &[u8],
-    seen: &Line<'_>,
-) -> Response<Body> {
-    let facts = mount.anybody().session().clone();
-    let session = match mount.begin(facts, access) {
-        Ok(session) => session,
-        Err(why) => return crowded(mount, takes, seen, &why).await,
-    };
-    // A client that has left never hears the session's id.
-    let mut begun = Begun { mount, id: &session.id, kept: false };
-    let mut answer = if mount.is_only_modern() {
-        bare(StatusCode::BAD_GATEWAY)
-    } else {
-        in_session(&session, takes, line, seen).await
-    };
-    let mut agreed = session.running.link.state().handshake.agreed;
-    if !agreed && let Some(greeting) = bridged(mount, &session, seen).await {
-        (answer, agreed) = (reply(seen, &greeting), true);
-    }
-    if agreed {
-        if let Ok(id) = HeaderValue::from_str(&session.id) {
-            answer.headers_mut().insert(SESSION, id);
-        }
-        begun.kept = true;
-    }
-    answer
-}
-
-/// A session that ends unless its client hears of it.
-struct Begun<'a> {
-    mount: &'a Mount,
-    id: &'a str,
-    kept: bool,
-}
-
-impl Drop for Begun<'_> {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.mount.end(self.id);
-        }
-    }
-}
-
-/// The greeting of a server that does not know the handshake, if it is of the modern era.
-async fn bridged(mount: &Mount, session: &Session, seen: &Line<'_>) -> Option<serde_json::Value> {
-    let link = &session.running.link;
-    // One that has not answered at all is not asked again.
-    if !link.state().answered && !mount.is_only_modern() {
-        return None;
-    }
-    let discovered = era::discover(link, link.settings().deadlines.start).await?;
-    mount.turns_out_modern();
-    let bridge = session.bridge.get_or_init(|| Bridge::new(seen, &discovered));
-    Some(bridge.greeting().clone())
-}
-
 /// A reply of our own.
-fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
+pub(super) fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
     let mut line = wire::result(seen.id.unwrap_or("null"), result.to_string().as_bytes());
     line.pop();
     answer::json(line)
@@ -506,7 +446,7 @@ async fn no_session(mount: &Mount, takes: Takes<'_>, seen: Option<&Line<'_>>) ->
     refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await
 }
 
-async fn crowded(
+pub(super) async fn crowded(
     mount: &Mount,
     takes: Takes<'_>,
     seen: &Line<'_>,
