@@ -71,10 +71,12 @@ impl Room {
     }
 
     /// The same for what may be left out: nothing, if there is no room, or if so much waits on
-    /// the same stream that nobody seems to read it.
+    /// the same stream that nobody seems to read it. What is short has its place on a stream that
+    /// is read, whatever others leave unread.
     pub(crate) fn hold_if_free(self: &Arc<Self>, bytes: &[u8], waiting: usize) -> Option<Bytes> {
+        let short = waiting + bytes.len() < SHORT;
         let unread = waiting > 0 && waiting + bytes.len() > WAITING;
-        (!unread && !self.is_crowded()).then(|| self.counted(bytes.to_vec()))
+        (short || !unread && !self.is_crowded()).then(|| self.counted(bytes.to_vec()))
     }
 
     fn counted(self: &Arc<Self>, bytes: Vec<u8>) -> Bytes {
@@ -176,7 +178,9 @@ mod tests {
         let room = Room::new(MIB);
         let held = room.hold(vec![0; 17 * MIB]);
         assert!(room.is_crowded());
-        assert_eq!(room.hold_if_free(b"notice", 0), None);
+        assert!(room.hold_if_free(b"notice", 0).is_some(), "what is short has its place");
+        assert_eq!(room.hold_if_free(b"notice", SHORT), None, "unless it is not read");
+        assert_eq!(room.hold_if_free(&vec![b' '; SHORT], 0), None);
         let mut share = room.share();
         let waits = tokio::spawn(async move { share.grow(2 * MIB).await });
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -29,6 +29,10 @@ use crate::upstream::remote::{HttpsClient, RemoteSettings as Remote, https_clien
 const PATH: &str = "/v1/traces";
 /// How long the last spans may take when the gateway ends.
 const LAST_SPANS: Duration = Duration::from_secs(3);
+/// How long the collector may take with a bundle.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much is told of a name.
+const LONGEST_NAME: usize = 256;
 /// How much of a collector's answer is read.
 const MOST_ANSWER: usize = 64 * 1024;
 
@@ -99,15 +103,19 @@ impl Spans {
     /// A call has ended: well, or with a fault, which may have a number of JSON-RPC.
     pub(crate) fn ended(&self, call: &Call, party: &Party, failed: Option<(&Fault, Option<i64>)>) {
         let Some(traced) = call.traced.as_deref() else { return };
-        let method = call.method.name();
+        let method = short(call.method.name());
         let mut attributes = vec![
             KeyValue::new("mcp.method.name", method.to_owned()),
-            KeyValue::new("jsonrpc.request.id", call.client_id().trim_matches('"').to_owned()),
+            KeyValue::new(
+                "jsonrpc.request.id",
+                short(call.client_id().trim_matches('"')).to_owned(),
+            ),
             KeyValue::new("network.transport", "tcp"),
             KeyValue::new("network.protocol.name", "http"),
         ];
         let mut name = method.to_owned();
         if let Some(tool) = call.tool().filter(|_| call.method == Method::ToolsCall) {
+            let tool = short(tool);
             name = format!("{method} {tool}");
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
             attributes.push(KeyValue::new("gen_ai.tool.name", tool.to_owned()));
@@ -169,6 +177,11 @@ impl Spans {
     }
 }
 
+/// What clients call things may be as long as they like; a span need not.
+fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST_NAME)]
+}
+
 fn of_fault(fault: &Fault) -> Vec<KeyValue> {
     let mut attributes = vec![KeyValue::new("error.type", fault.code().id.clone())];
     if let Some(incident) = &fault.public().incident {
@@ -193,8 +206,8 @@ impl fmt::Debug for Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = self.client.clone();
-        // Whoever asks has no runtime.
-        let sent = self.runtime.spawn(async move {
+        // Whoever asks has no runtime, and no patience of its own.
+        let sent = self.runtime.spawn(tokio::time::timeout(PATIENCE, async move {
             let answer = client.request(request.map(Body::whole)).await?;
             let (head, mut body) = answer.into_parts();
             let mut read = Vec::new();
@@ -205,8 +218,8 @@ impl HttpClient for Courier {
                 }
             }
             Ok::<_, HttpError>(Response::from_parts(head, Bytes::from(read)))
-        });
-        let answer = sent.await?;
+        }));
+        let answer = sent.await?.unwrap_or_else(|_| Err("it does not answer".into()));
         match &answer {
             Ok(answer) if !answer.status().is_success() => {
                 tracing::warn!(status = %answer.status(), "the collector does not take spans");

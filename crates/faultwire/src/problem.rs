@@ -27,7 +27,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING,
+    WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use faultwire_contract::{Condition, Fault, Profile, Report, Surface};
@@ -42,6 +45,8 @@ use crate::watch::{Ended, observed, watch};
 
 /// How long a handler may take when nobody says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
+/// How long the body of an answer is waited for that is no envelope.
+const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How much of an answer that is no envelope is told of.
 const MOST_TOLD: usize = 4096;
 
@@ -164,10 +169,14 @@ impl Asked {
         log: &Log,
         ended: Ended<Result<Response, Infallible>>,
     ) -> Response {
+        let mut kept = HeaderMap::new();
         let mut report = match ended.or_report::<C>() {
             Ok(Ok(mut response)) => match response.extensions_mut().remove::<Said>() {
                 Some(Said(report)) => report,
-                None if is_failure(response.status()) => refused::<C>(response).await,
+                None if is_failure(response.status()) => {
+                    kept = response.headers().clone();
+                    refused::<C>(response).await
+                }
                 None => return response,
             },
             Err(report) => report,
@@ -180,7 +189,14 @@ impl Asked {
         let fault = Failure::<C>::told(*report).into_fault();
         let call = Call { elapsed_ms: fault.public().meta.elapsed_ms, ..Call::default() };
         let answer = log.answer_async(fault, &call, Surface::Http, Profile::default()).await;
-        response(&answer.fault, answer.envelope)
+        let mut answer = response(&answer.fault, answer.envelope);
+        // What others wanted to say beside the body still holds: Allow, cookies, a challenge.
+        for own in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, TRANSFER_ENCODING, RETRY_AFTER]
+        {
+            kept.remove(own);
+        }
+        answer.headers_mut().extend(kept);
+        answer
     }
 }
 
@@ -191,7 +207,9 @@ fn is_failure(status: StatusCode) -> bool {
 /// What is told of an answer that somebody else made: an extractor, or the router.
 async fn refused<C: TypedCode>(response: Response) -> Box<Report> {
     let (head, body) = response.into_parts();
-    let said = axum::body::to_bytes(body, MOST_TOLD).await.unwrap_or_default();
+    // A body that does not come is not waited for.
+    let said = tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, MOST_TOLD)).await;
+    let said = said.ok().and_then(Result::ok).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let reason = head.status.canonical_reason().unwrap_or("Failed");
     let message = if said.trim().is_empty() { reason } else { said.trim() };

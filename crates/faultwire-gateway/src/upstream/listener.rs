@@ -122,6 +122,9 @@ impl Listener {
     /// There is no room for the rest of the line.
     fn give_up_line(&mut self) {
         self.give_up_fragment();
+        if self.frames.unfinished() == 0 {
+            return;
+        }
         if let Frame::Overlong(head) = self.frames.give_up_line() {
             self.read_over(&head, TooLong::NoRoom);
         }

@@ -29,7 +29,7 @@ impl Pool {
     /// A server that runs: one that was started before, or a new one.
     pub(crate) fn take(&self) -> io::Result<Started> {
         loop {
-            let Some(mut spare) = self.state().spare.pop() else { break };
+            let Some(spare) = self.state().spare.pop() else { break };
             if spare.process.is_running() {
                 return Ok(spare);
             }
@@ -40,6 +40,11 @@ impl Pool {
     /// Starts servers until there are so many to spare. A command that cannot be started is told
     /// to whoever needs it.
     pub(crate) fn fill(&self, most: usize) {
+        let running = |spare: &Started| spare.process.is_running();
+        let (spare, ended): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.state().spare).into_iter().partition(running);
+        drop(ended);
+        self.state().spare.extend(spare);
         loop {
             let mut state = self.state();
             if state.closed || state.spare.len() + state.starting >= most {

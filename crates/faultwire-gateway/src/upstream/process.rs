@@ -81,8 +81,11 @@ fn with_usual_pages<T>(spawn: impl FnOnce() -> T) -> T {
 
 impl Process {
     /// Whether it has not ended yet.
-    pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    pub(crate) fn is_running(&self) -> bool {
+        let Some(pid) = self.group.pid() else { return false };
+        // One that has ended stays a zombie for now, so that its number still means its group.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
     }
 
     #[cfg(test)]

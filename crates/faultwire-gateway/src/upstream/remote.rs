@@ -290,7 +290,10 @@ impl Remote {
         }
         let _together = link.door.burst();
         // What comes along with an answer is for whoever asked.
-        let asker = || label.id.as_deref().and_then(|id| link.outlet_of(id));
+        let asker = || {
+            let asker = label.id.as_deref().and_then(|id| link.outlet_of(id));
+            asker.filter(|asker| asker.takes_messages())
+        };
         match link.hear_server(&line) {
             Verdict::Pass => match asker() {
                 Some(asker) => asker.send(&line),

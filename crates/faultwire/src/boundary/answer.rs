@@ -6,14 +6,14 @@ use faultwire_contract::{
     Answers, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface, peek,
 };
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ErrorCode, RequestId};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, RequestId};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::audit::{Answer, Call};
 use crate::boundary::Boundary;
-use crate::boundary::slot::read;
+use crate::boundary::slot::{Said, read};
 use crate::edge;
 use crate::failure::Failure;
 use crate::typed::TypedCode;
@@ -44,16 +44,26 @@ impl Asked {
         let client = context.client_info().map(|info| format!("{}/{}", info.name, info.version));
         let meta = serde_json::to_value(&context.meta).unwrap_or_default();
         Self {
-            since: edge::now(),
-            method,
-            tool: None,
-            arguments: None,
             request: Some(match &context.id {
                 RequestId::Number(number) => json!(number),
                 RequestId::String(text) => json!(text),
             }),
             client,
             trace: meta.get("traceparent").and_then(Value::as_str).map(str::to_owned),
+            ..Self::unasked(method)
+        }
+    }
+
+    /// One that nothing else is known of.
+    pub(super) fn unasked(method: &'static str) -> Self {
+        Self {
+            since: edge::now(),
+            method,
+            tool: None,
+            arguments: None,
+            request: None,
+            client: None,
+            trace: None,
             has_output_schema: false,
         }
     }
@@ -89,11 +99,10 @@ impl From<Box<Report>> for Failed {
 pub(super) fn judged<C: TypedCode, T>(
     ended: Ended<Heard<T>>,
     answers: Answers,
-) -> Result<(T, Option<Box<Report>>), Failed> {
+) -> Result<(T, Option<Said>), Failed> {
     match ended.or_report::<C>()? {
         (Ok(value), said) => Ok((value, said)),
-        (Err(_), Some(said)) => Err(said.into()),
-        (Err(error), None) => {
+        (Err(error), _) => {
             let reply = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
             let seen = Failed::seen::<C>(&reply, answers);
             Err(seen.unwrap_or_else(|| observed::<C>(Condition::RpcError, &error.message).into()))
@@ -102,13 +111,15 @@ pub(super) fn judged<C: TypedCode, T>(
 }
 
 /// What a handler returned, and what it said past rmcp.
-pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Box<Report>>);
+pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Said>);
 
 impl<C: TypedCode, H> Boundary<C, H> {
     /// Whether a tool's result is a failure, dressed as one or not.
-    pub(super) fn failure_in(result: &CallToolResult, said: Option<Box<Report>>) -> Option<Failed> {
-        if let Some(said) = said.filter(|_| result.is_error == Some(true)) {
-            return Some(said.into());
+    pub(super) fn failure_in(result: &CallToolResult, said: Option<Said>) -> Option<Failed> {
+        // A handler may have swallowed what another one said.
+        let text = result.content.first().and_then(|block| Some(&block.as_text()?.text));
+        if let Some(said) = said.filter(|said| Some(&said.text) == text) {
+            return Some(said.report.into());
         }
         Failed::seen::<C>(
             &json!({ "jsonrpc": "2.0", "id": 0, "result": result }),
@@ -147,8 +158,13 @@ impl<C: TypedCode, H> Boundary<C, H> {
         let Some(envelope) = contract.success(self.profile, &data, &meta) else { return result };
         let text = String::from_utf8_lossy(&envelope).into_owned();
         let structured = serde_json::from_slice(&envelope).ok();
-        let mut dressed = CallToolResult::success(vec![rmcp::model::ContentBlock::text(text)]);
-        dressed.structured_content = structured.filter(|_| !asked.has_output_schema);
+        let mut content = vec![ContentBlock::text(text)];
+        // Pictures and the like have no place in an envelope.
+        content.extend(result.content.into_iter().filter(|block| block.as_text().is_none()));
+        let mut dressed = CallToolResult::success(content);
+        // A tool's own schema is for its own data.
+        dressed.structured_content =
+            if asked.has_output_schema { result.structured_content } else { structured };
         dressed.meta = result.meta;
         dressed
     }
@@ -210,6 +226,6 @@ fn data_of(result: &CallToolResult) -> Option<Box<RawValue>> {
             Ok(json) => Some(json),
             Err(_) => to_raw_value(only).ok(),
         },
-        _ => to_raw_value(&result.content).ok(),
+        _ => to_raw_value(&texts).ok(),
     }
 }

@@ -1,6 +1,7 @@
 //! The boundary is a handler itself: every method of the protocol is watched.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use faultwire_contract::{Answers, Aspect, Condition, Outcome, Report};
 use rmcp::model::{
@@ -144,7 +145,11 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.inner.listen(context).await
+        let asked = Asked::unasked("subscriptions/listen");
+        // It goes on for as long as somebody listens.
+        let handler = heard(async move { self.inner.listen(context).await });
+        let ended = watch(handler, Duration::MAX, std::future::pending()).await;
+        self.settle(asked, ended).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 
-use faultwire_contract::{Report, ResultOptions};
+use faultwire_contract::{Profile, Report, ResultOptions, Surface};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
@@ -14,34 +14,40 @@ use crate::failure::Failure;
 use crate::typed::TypedCode;
 
 thread_local! {
-    /// What the handler that runs now has returned.
-    static SAID: RefCell<Option<Box<Report>>> = const { RefCell::new(None) };
+    /// What the handler that runs now has said last.
+    static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
+}
+
+/// A failure as its handler said it, and the text that rmcp was given for it.
+pub(super) struct Said {
+    pub report: Box<Report>,
+    pub text: String,
 }
 
 /// Runs a handler, and hears what it says past rmcp.
-pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Box<Report>>) {
+pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Said>) {
     let mut handler = pin!(handler);
+    let mut said = None;
     poll_fn(|context| {
-        // Others may have run on this thread since.
-        drop(take());
-        handler.as_mut().poll(context).map(|value| (value, take()))
+        // Others run on this thread, too: each has what it said itself.
+        let before = SAID.replace(said.take());
+        let polled = handler.as_mut().poll(context);
+        said = SAID.replace(before);
+        polled.map(|value| (value, said.take()))
     })
     .await
-}
-
-fn take() -> Option<Box<Report>> {
-    SAID.with_borrow_mut(Option::take)
 }
 
 impl<C: TypedCode> IntoCallToolResult for Failure<C> {
     /// The envelope, for servers without a boundary; with one, that makes a better one.
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
         let report = Box::new(self.report().clone());
-        SAID.with_borrow_mut(|said| *said = Some(report));
         let fault = self.into_fault();
         let options = ResultOptions { has_output_schema: false, modern: true };
-        let result = fault.call_tool_result(faultwire_contract::Profile::default(), options);
-        Ok(read(&result).into())
+        let envelope = fault.envelope(Surface::Mcp, Profile::default());
+        let text = String::from_utf8_lossy(&envelope).into_owned();
+        SAID.set(Some(Said { report, text }));
+        Ok(read(&fault.result_around(&envelope, options)).into())
     }
 }
 

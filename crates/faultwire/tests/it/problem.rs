@@ -97,6 +97,8 @@ async fn o2_o5_whatever_fails_is_problem_details_and_recorded() {
         assert!(read.unwrap().incident.unwrap().ends_with("4bf92f3577b34da6a3ce929d0e0e4736"));
         let header = answer.head.lines().find_map(|line| line.strip_prefix("retry-after: "));
         assert_eq!(header, after, "{line}");
+        let allows = answer.head.contains("allow: get,head");
+        assert_eq!(allows, line.starts_with("DELETE"), "{line}: {}", answer.head);
         assert!(!bytes.contains("abcdef0123456789"), "{line}");
         assert_eq!(served.records(), at + 1, "{line}: recorded before it was told");
     }

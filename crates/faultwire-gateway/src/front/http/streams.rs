@@ -4,12 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use bytes::Bytes;
-
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::outlet::Outlet;
-use crate::room::Room;
+use crate::room::{Room, SHORT};
 
 /// All streams of a session.
 pub(crate) struct Streams {
@@ -22,7 +20,8 @@ pub(crate) struct Streams {
 struct State {
     /// The stream that the client opened for messages that belong to no call.
     standing: Option<Arc<Exchange>>,
-    waiting: VecDeque<Bytes>,
+    /// What no client has come for yet: little, since perhaps none ever does.
+    waiting: VecDeque<Box<[u8]>>,
     bytes: usize,
 }
 
@@ -72,9 +71,9 @@ impl Outlet for Streams {
         match &state.standing {
             Some(standing) if standing.takes_messages() => standing.send(lines),
             _ => {
-                if let Some(lines) = self.room.hold_if_free(lines, state.bytes) {
+                if state.bytes + lines.len() < SHORT {
                     state.bytes += lines.len();
-                    state.waiting.push_back(lines);
+                    state.waiting.push_back(lines.into());
                 } else {
                     tracing::warn!("a server's message found no client, and no room to wait");
                 }

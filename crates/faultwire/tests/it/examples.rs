@@ -1,0 +1,48 @@
+//! The example servers, as processes, asked by the client of rmcp.
+
+mod context_resolve;
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use rmcp::ServiceExt;
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::service::{RoleClient, RunningService};
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+/// An example that runs.
+struct Example {
+    client: RunningService<RoleClient, ()>,
+    _process: Child,
+}
+
+impl Example {
+    async fn start(name: &str, arguments: &[&str]) -> Self {
+        let mut process = Command::new(program(name))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|e| panic!("{name}: {e}; cargo build --examples builds it"));
+        let streams = (process.stdout.take().unwrap(), process.stdin.take().unwrap());
+        Self { client: ().serve(streams).await.unwrap(), _process: process }
+    }
+
+    async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
+        self.client.call_tool(request).await.unwrap()
+    }
+}
+
+/// Examples stand beside the directory of the tests.
+fn program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
+}
+
+fn text(result: &CallToolResult) -> &str {
+    &result.content[0].as_text().unwrap().text
+}
