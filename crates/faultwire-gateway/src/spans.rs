@@ -207,7 +207,7 @@ impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = self.client.clone();
         // Whoever asks has no runtime, and no patience of its own.
-        let sent = self.runtime.spawn(tokio::time::timeout(PATIENCE, async move {
+        let bring = async move {
             let answer = client.request(request.map(Body::whole)).await?;
             let (head, mut body) = answer.into_parts();
             let mut read = Vec::new();
@@ -218,7 +218,8 @@ impl HttpClient for Courier {
                 }
             }
             Ok::<_, HttpError>(Response::from_parts(head, Bytes::from(read)))
-        }));
+        };
+        let sent = self.runtime.spawn(async { tokio::time::timeout(PATIENCE, bring).await });
         let answer = sent.await?.unwrap_or_else(|_| Err("it does not answer".into()));
         match &answer {
             Ok(answer) if !answer.status().is_success() => {

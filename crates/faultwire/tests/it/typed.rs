@@ -244,10 +244,3 @@ fn a4_what_types_make_is_read_back() {
         }
     }
 }
-
-#[test]
-fn k3_w9_mistakes_do_not_compile() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("tests/compile/right.rs");
-    cases.compile_fail("tests/compile/wrong_*.rs");
-}
