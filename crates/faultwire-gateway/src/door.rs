@@ -1,7 +1,8 @@
 //! The door: fault → audit → envelope → client. No failure is answered in another way.
 //!
-//! Whoever sees a call fail hands it over and goes on. One thread makes the faults; another
-//! records them, and answers. While some are on their way to disk, the next are made.
+//! Whoever sees a call fail hands it over and goes on. One thread makes the faults, another
+//! records them, and a third, or a task, answers. While some are on their way to disk, the next
+//! are made, and those before are told.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -76,6 +76,8 @@ pub struct Verdict {
     pub retry: bool,
     /// After how long.
     pub delay: Option<Duration>,
+    /// The most that could have been drawn.
+    pub max_delay: Option<Duration>,
     /// Why, or why not.
     pub reason: Reason,
     /// What to do instead, or until then.
@@ -150,21 +152,12 @@ impl Reader {
         let mut guess = None;
         let fits = |contract: &&Arc<Contract>| named.is_none_or(|name| contract.name == name);
         for contract in self.contracts.iter().filter(fits) {
-            match contract.read_any(surface, text.as_bytes()) {
-                Ok((report, _)) => {
-                    let class = report.retry.unwrap_or(RetryClass::Never);
-                    return Some(Told { contract: Some(Arc::clone(contract)), report, class });
-                }
-                // A code of a newer version: its category is the best guess.
-                Err(ReadError::UnknownCode {
-                    code, category, retryable, retry_after_ms, ..
-                }) => {
-                    let class = contract.class_of_unknown(category.as_deref(), retryable);
-                    let report = Report { retry_after_ms, ..Report::new(code) };
-                    let contract = Some(Arc::clone(contract));
-                    guess.get_or_insert(Told { contract, report, class });
-                }
-                Err(ReadError::Shape { .. } | ReadError::Contradiction { .. }) => {}
+            let read = contract.read_any(surface, text.as_bytes()).map(|(report, _)| report);
+            let known = read.is_ok();
+            match Told::of(contract, read) {
+                Ok(told) if known => return Some(told),
+                Ok(told) => _ = guess.get_or_insert(told),
+                Err(_) => {}
             }
         }
         guess
@@ -172,6 +165,26 @@ impl Reader {
 }
 
 impl Told {
+    /// What was read of an envelope of this contract. A code of a newer version is taken by its
+    /// category; anything else that could not be read stays the error that it is.
+    pub fn of(
+        contract: &Arc<Contract>,
+        read: Result<Report, ReadError>,
+    ) -> Result<Self, ReadError> {
+        let (report, class) = match read {
+            Ok(report) => {
+                let class = report.retry.unwrap_or(RetryClass::Never);
+                (report, class)
+            }
+            Err(ReadError::UnknownCode { code, category, retryable, retry_after_ms, .. }) => {
+                let class = contract.class_of_unknown(category.as_deref(), retryable);
+                (Report { retry_after_ms, ..Report::new(code) }, class)
+            }
+            Err(other) => return Err(other),
+        };
+        Ok(Self { contract: Some(Arc::clone(contract)), report, class })
+    }
+
     /// A failure in words that nobody agreed on.
     fn unknown(message: Option<&str>) -> Self {
         let message = message.map(str::to_owned);
@@ -216,18 +229,19 @@ impl Told {
                 random: stamp.random,
             })
         });
-        let (delay, reason) = match decided {
-            Some(faultwire_contract::Verdict::Retry { delay, .. }) => {
-                (Some(delay), Reason::Retryable)
+        let (delay, max_delay, reason) = match decided {
+            Some(faultwire_contract::Verdict::Retry { delay, ceiling }) => {
+                (Some(delay), Some(ceiling), Reason::Retryable)
             }
-            Some(faultwire_contract::Verdict::Stop(reason)) => (None, reason),
-            None => (None, Reason::NeverRetried),
+            Some(faultwire_contract::Verdict::Stop(reason)) => (None, None, reason),
+            None => (None, None, Reason::NeverRetried),
         };
         let category = "The contract does not know this code; treat it by its category.";
         let stranger = if self.contract.is_some() { category } else { UNKNOWN_ACTION };
         Verdict {
             retry: delay.is_some(),
             delay,
+            max_delay,
             reason,
             action: row.map_or(stranger, |row| &row.action).to_owned(),
             code: self.code().map(str::to_owned),

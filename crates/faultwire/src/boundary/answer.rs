@@ -42,14 +42,13 @@ pub(super) struct Failed {
 impl Asked {
     pub(super) fn of(context: &RequestContext<RoleServer>, method: &'static str) -> Self {
         let client = context.client_info().map(|info| format!("{}/{}", info.name, info.version));
-        let meta = serde_json::to_value(&context.meta).unwrap_or_default();
         Self {
             request: Some(match &context.id {
                 RequestId::Number(number) => json!(number),
                 RequestId::String(text) => json!(text),
             }),
             client,
-            trace: meta.get("traceparent").and_then(Value::as_str).map(str::to_owned),
+            trace: context.meta.0.get_traceparent().map(str::to_owned),
             ..Self::unasked(method)
         }
     }

@@ -7,6 +7,7 @@ use faultwire::audit::{Log, Options};
 use faultwire::contract::{Meta, Profile, Session, Surface};
 use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, tuitbot, workrail};
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest,
@@ -76,6 +77,13 @@ impl Server {
     async fn panics(&self) -> String {
         tokio::task::yield_now().await;
         panic!("at {}", "/home/ann/secret.rs")
+    }
+
+    #[tool(description = "Has another tool fail, and fails in its own way")]
+    async fn swallows(&self) -> Result<String, String> {
+        let swallowed = self.locked().await.unwrap_err().into_call_tool_result();
+        assert!(swallowed.is_ok());
+        Err("something of my own".to_owned())
     }
 
     #[tool(description = "Never answers")]
@@ -170,6 +178,10 @@ async fn w2_w4_w8_typed_failures_and_bad_arguments() {
     assert_eq!(told["code"], "TOKEN_SESSION_LOCKED");
     assert_eq!(told["retry"], json!({ "kind": "retryable_after_ms", "afterMs": 1500 }));
     assert!(!told.to_string().contains("hunter2"), "{told}");
+    // What a tool swallowed is not told in its name.
+    let own = pair.fails::<workrail::Code>("swallows", json!({})).await;
+    assert_eq!(own["code"], "INTERNAL_ERROR", "{own}");
+    assert_eq!(own["message"], "something of my own");
     let rows = [
         (json!({}), "name", "Required"),
         (json!({ "name": 7 }), "name", "string"),
