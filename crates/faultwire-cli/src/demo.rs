@@ -152,9 +152,9 @@ fn ms(waited: Duration) -> u64 {
 }
 
 const NAME: usize = 24;
-const COLUMN: usize = 34;
+const COLUMN: usize = 28;
 /// What is left of a terminal of 106 columns.
-const REST: usize = 48;
+const REST: usize = 54;
 
 fn heading(contract: &Contract) -> String {
     let title =
