@@ -416,6 +416,7 @@ impl Door {
             elapsed_ms: public.meta.elapsed_ms,
             attempt: (call.attempt > 1 || envelope.is_none()).then_some(call.attempt),
             envelope: envelope.map(Digest::of),
+            undeclared: false,
         }
     }
 }

@@ -1,14 +1,17 @@
-//! `contract!`: a module of typed codes from a contract file, read when the crate is compiled.
+//! `contract!`: a module of typed codes from a contract file, read when the crate is compiled;
+//! `#[manifest]`: what the tools of a server need and may answer.
 //! Use it through `faultwire`, whose types it names.
 
 mod input;
+mod manifest;
 mod module;
 mod name;
 
 use proc_macro::TokenStream;
-use syn::parse_macro_input;
+use syn::{ItemImpl, parse_macro_input};
 
 use input::Input;
+use manifest::Block;
 
 /// Makes a module of typed codes from a contract file.
 ///
@@ -23,4 +26,25 @@ use input::Input;
 pub fn contract(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as Input);
     module::of(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Puts the tools of an `impl` block into the manifest of their server.
+///
+/// ```ignore
+/// #[faultwire::manifest(requires(x_client, db))]
+/// #[tool_router]
+/// impl Server {
+///     #[tool(description = "Posts a text")]
+///     #[declare(category = "write", mutation, requires(x_client), profiles(api, workflow))]
+///     async fn post(&self) -> Result<String, Failure<Posting>> { … }
+/// }
+/// ```
+///
+/// Every `#[tool]` says what it is. `requires` of the block names what tools can need at all; a
+/// tool that names no profile is in all of them.
+#[proc_macro_attribute]
+pub fn manifest(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let block = parse_macro_input!(attribute as Block);
+    let tools = parse_macro_input!(item as ItemImpl);
+    manifest::of(&block, tools).unwrap_or_else(syn::Error::into_compile_error).into()
 }

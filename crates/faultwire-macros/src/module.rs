@@ -183,6 +183,7 @@ fn rows(contract: &Contract, names: &[Names]) -> TokenStream {
                 impl ::faultwire::Row for #variant {
                     type Code = super::Code;
                     const CODE: super::Code = super::Code::#variant;
+                    const ID: &'static str = Self::CODE.id();
                 }
                 #allows
             };

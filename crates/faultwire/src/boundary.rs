@@ -10,6 +10,7 @@ mod slot;
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use rmcp::model::Tool;
 
 use crate::arguments::Schema;
 use crate::audit::Log;
+use crate::manifest::Manifest;
 use crate::typed::TypedCode;
 
 /// How long a handler may take when nobody says otherwise.
@@ -48,12 +50,17 @@ pub struct Boundary<C, H> {
     profile: Profile,
     session: Session,
     meta: Meta,
+    manifest: Arc<Manifest>,
+    /// An undeclared code is a failure of its own.
+    is_strict: bool,
+    /// How many undeclared codes were answered, over all clones.
+    undeclared: Arc<AtomicU64>,
     /// Schemas of tools, compiled at their first use.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     code: PhantomData<fn() -> C>,
 }
 
-impl<C: TypedCode, H> Boundary<C, H> {
+impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// Stands around a handler. Failures are recorded in this log.
     #[must_use]
     pub fn new(handler: H, log: Log) -> Self {
@@ -64,6 +71,9 @@ impl<C: TypedCode, H> Boundary<C, H> {
             profile: Profile::default(),
             session: Session::default(),
             meta: Meta::default(),
+            manifest: Arc::new(Manifest::of::<H>()),
+            is_strict: cfg!(debug_assertions),
+            undeclared: Arc::default(),
             schemas: Mutex::default(),
             code: PhantomData,
         }
@@ -97,6 +107,21 @@ impl<C: TypedCode, H> Boundary<C, H> {
         self
     }
 
+    /// What happens when a tool in the [manifest](crate::manifest) answers with a code that it does
+    /// not declare. If this is true, as it is in debug builds, the client is told an internal
+    /// failure instead, so that a test sees it; else the code passes. Either way it is counted, and
+    /// marked in the log.
+    #[must_use]
+    pub fn strict(mut self, is_strict: bool) -> Self {
+        self.is_strict = is_strict;
+        self
+    }
+
+    /// How many failures had a code that their tool does not declare.
+    pub fn undeclared(&self) -> u64 {
+        self.undeclared.load(Ordering::Relaxed)
+    }
+
     /// The handler.
     pub fn handler(&self) -> &H {
         &self.inner
@@ -123,6 +148,9 @@ impl<C, H: Clone> Clone for Boundary<C, H> {
             profile: self.profile,
             session: self.session.clone(),
             meta: self.meta.clone(),
+            manifest: Arc::clone(&self.manifest),
+            is_strict: self.is_strict,
+            undeclared: Arc::clone(&self.undeclared),
             schemas: Mutex::default(),
             code: PhantomData,
         }

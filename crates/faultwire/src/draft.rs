@@ -8,7 +8,6 @@ use faultwire_contract::{Report, Reset, RetryClass, cause, details};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
 use crate::typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 
 /// A failure of one code. Which options there are depends on the code's row.
@@ -40,7 +39,11 @@ pub struct Draft<R> {
 impl<R: Row> Draft<R> {
     /// One that knows nothing but its code.
     pub fn new() -> Self {
-        Self { report: Report::new(R::CODE.id()), row: PhantomData }
+        Self { report: Report::new(R::ID), row: PhantomData }
+    }
+
+    pub(crate) fn into_report(self) -> Report {
+        self.report
     }
 
     /// What to tell the client.
@@ -146,11 +149,5 @@ impl<R: Row> Draft<R> {
 impl<R: Row> Default for Draft<R> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<R: Row> From<Draft<R>> for Failure<R::Code> {
-    fn from(draft: Draft<R>) -> Self {
-        Self::told(draft.report)
     }
 }

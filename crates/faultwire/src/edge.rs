@@ -27,6 +27,13 @@ pub(crate) fn stack(contract: &Contract) -> Option<String> {
     shows_stack(contract).then(|| Backtrace::force_capture().to_string())
 }
 
+/// Whether tests write manifests instead of comparing them.
+#[cfg(feature = "rmcp")]
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+pub(crate) fn updates_manifests() -> bool {
+    std::env::var_os("FAULTWIRE_UPDATE").is_some_and(|set| set == "1")
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 fn shows_stack(contract: &Contract) -> bool {
     contract.shows_stack(|name| std::env::var(name).ok())

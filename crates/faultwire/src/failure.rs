@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use faultwire_contract::{Condition, Fault, FaultError, Report, Stamp};
 
 use crate::edge;
+use crate::set::CodeSet;
 use crate::typed::TypedCode;
 use crate::unknown::Unknown;
 
-/// What went wrong, under the contract of `C`. Any error becomes one by `?`, with the code that the
+/// What went wrong, under a contract: any of its codes, or [some](crate::codes!). Any error becomes one by `?`, with the code that the
 /// contract has for what nobody expected:
 ///
 /// ```
@@ -27,28 +28,30 @@ use crate::unknown::Unknown;
 /// assert_eq!(read("/nosuch").unwrap_err().code(), Code::FileReadFailed);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Failure<C> {
+pub struct Failure<S> {
     report: Box<Report>,
-    code: PhantomData<C>,
+    set: PhantomData<S>,
 }
 
 impl<C: TypedCode> Failure<C> {
-    /// From a report whose code is one of these.
-    pub(crate) fn told(report: Report) -> Self {
-        Self { report: Box::new(report), code: PhantomData }
-    }
-
     /// From a report that names its code by a text. One that is not registered is refused (K3).
     pub fn from_report(report: Report) -> Result<Self, FaultError> {
         // The contract has the words for it.
         Fault::new(C::contract(), report.clone(), &Stamp::default())?;
         Ok(Self::told(report))
     }
+}
+
+impl<S: CodeSet> Failure<S> {
+    /// From a report whose code is one of these.
+    pub(crate) fn told(report: Report) -> Self {
+        Self { report: Box::new(report), set: PhantomData }
+    }
 
     /// Its code.
     #[must_use]
-    pub fn code(&self) -> C {
-        C::from_id(&self.report.code).unwrap_or_else(fallback)
+    pub fn code(&self) -> S::Code {
+        S::Code::from_id(&self.report.code).unwrap_or_else(fallback)
     }
 
     /// What is told of it, before the contract has made it fit for a client.
@@ -62,17 +65,21 @@ impl<C: TypedCode> Failure<C> {
         &mut self.report
     }
 
+    pub(crate) fn into_report(self) -> Report {
+        *self.report
+    }
+
     /// The fault that it is, as of now.
     #[must_use]
     pub fn into_fault(self) -> Fault {
-        let stamp = edge::stamp(C::contract());
+        let stamp = edge::stamp(S::Code::contract());
         self.into_fault_at(&stamp)
     }
 
     /// The fault that it is, with a stamp from elsewhere.
     #[must_use]
     pub fn into_fault_at(self, stamp: &Stamp) -> Fault {
-        let contract = C::contract();
+        let contract = S::Code::contract();
         let known = self.report.session.clone();
         Fault::new(contract, *self.report, stamp).unwrap_or_else(|refused| {
             let condition = Condition::Internal;
@@ -97,9 +104,10 @@ fn fallback<C: TypedCode>() -> C {
     }
 }
 
-impl<C: TypedCode, E: Error + 'static> From<E> for Failure<C> {
+/// The code is the contract's fallback, which every tool may answer.
+impl<S: CodeSet, E: Error + 'static> From<E> for Failure<S> {
     fn from(error: E) -> Self {
-        Self::from_unknown(error, Report::default())
+        Self::told(Failure::<S::Code>::from_unknown(error, Report::default()).into_report())
     }
 }
 
@@ -112,10 +120,10 @@ pub trait ResultExt<T, E> {
 
     /// The error is whatever this makes of it: a `match` that names every case does not compile
     /// until a new one is mapped (W9).
-    fn fault_with<C: TypedCode, F: Into<Failure<C>>>(
+    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
         self,
         make: impl FnOnce(E) -> F,
-    ) -> Result<T, Failure<C>>;
+    ) -> Result<T, Failure<S>>;
 }
 
 impl<T, E> ResultExt<T, E> for Result<T, E> {
@@ -126,10 +134,10 @@ impl<T, E> ResultExt<T, E> for Result<T, E> {
         self.map_err(|error| Failure::from_unknown(Unknown::from(error), Report::new(code.id())))
     }
 
-    fn fault_with<C: TypedCode, F: Into<Failure<C>>>(
+    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
         self,
         make: impl FnOnce(E) -> F,
-    ) -> Result<T, Failure<C>> {
+    ) -> Result<T, Failure<S>> {
         self.map_err(|error| make(error).into())
     }
 }

@@ -110,10 +110,13 @@ pub mod client;
 mod draft;
 mod edge;
 mod failure;
+#[cfg(feature = "rmcp")]
+mod manifest;
 #[cfg(feature = "tower")]
 mod obedient;
 #[cfg(feature = "axum")]
 mod problem;
+mod set;
 mod typed;
 mod unknown;
 #[cfg(any(feature = "rmcp", feature = "axum"))]
@@ -126,9 +129,20 @@ pub use draft::Draft;
 pub use failure::{Failure, ResultExt};
 pub use faultwire_contract as contract;
 pub use faultwire_macros::contract;
+#[cfg(feature = "rmcp")]
+pub use faultwire_macros::manifest;
+#[cfg(feature = "rmcp")]
+pub use manifest::Manifest;
+/// What the macros name.
+#[cfg(feature = "rmcp")]
+#[doc(hidden)]
+pub mod __manifest {
+    pub use crate::manifest::{Declared, Part, Raises, assert, contract_of, inventory, only};
+}
 #[cfg(feature = "tower")]
 pub use obedient::Obedient;
 #[cfg(feature = "axum")]
 pub use problem::{ProblemLayer, Problems};
+pub use set::{CodeSet, Listed, Widen, Widened};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 pub use unknown::Unknown;

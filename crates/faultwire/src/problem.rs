@@ -40,6 +40,7 @@ use tower_service::Service;
 use crate::audit::{Call, Log};
 use crate::edge;
 use crate::failure::Failure;
+use crate::set::CodeSet;
 use crate::typed::TypedCode;
 use crate::watch::{Ended, observed, watch};
 
@@ -54,7 +55,7 @@ const MOST_TOLD: usize = 4096;
 #[derive(Clone)]
 struct Said(Box<Report>);
 
-impl<C: TypedCode> IntoResponse for Failure<C> {
+impl<S: CodeSet> IntoResponse for Failure<S> {
     /// The contract's HTTP surface. Without a [`ProblemLayer`] it is not recorded.
     fn into_response(self) -> Response {
         let said = Said(Box::new(self.report().clone()));

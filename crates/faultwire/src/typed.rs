@@ -25,6 +25,8 @@ pub trait Row {
     type Code: TypedCode;
     /// The code.
     const CODE: Self::Code;
+    /// Its name on the wire.
+    const ID: &'static str;
 }
 
 /// A code whose failures may name a delay.

@@ -22,6 +22,9 @@ pub struct Call {
     /// The code under which the server itself reported the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_code: Option<Value>,
+    /// The tool does not declare the code that it answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undeclared: bool,
     /// How long the call took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,

@@ -1,5 +1,6 @@
 //! From how a handler ended to what its client hears: fault → audit → envelope.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use faultwire_contract::{
@@ -30,6 +31,8 @@ pub(super) struct Asked {
     trace: Option<String>,
     /// The tool has a schema for its results, which an envelope does not fit.
     pub has_output_schema: bool,
+    /// The server has the tool.
+    pub is_known: bool,
 }
 
 /// A failure, and the number of JSON-RPC that it came with.
@@ -64,6 +67,7 @@ impl Asked {
             client: None,
             trace: None,
             has_output_schema: false,
+            is_known: false,
         }
     }
 
@@ -112,7 +116,7 @@ pub(super) fn judged<C: TypedCode, T>(
 /// What a handler returned, and what it said past rmcp.
 pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Said>);
 
-impl<C: TypedCode, H> Boundary<C, H> {
+impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// Whether a tool's result is a failure, dressed as one or not.
     pub(super) fn failure_in(result: &CallToolResult, said: Option<Said>) -> Option<Failed> {
         // A handler may have swallowed what another one said.
@@ -170,7 +174,18 @@ impl<C: TypedCode, H> Boundary<C, H> {
 
     /// Recorded first, then given back to be sent.
     async fn answer(&self, asked: &Asked, failed: Failed) -> Answer {
-        let Failed { report, upstream_code, .. } = failed;
+        let Failed { mut report, mut upstream_code, .. } = failed;
+        let undeclared = !self.declares(asked, &report.code);
+        if undeclared {
+            self.undeclared.fetch_add(1, Ordering::Relaxed);
+            let (tool, code) = (asked.tool.as_deref().unwrap_or_default(), &report.code);
+            tracing::error!(tool, code, "the tool does not declare the code that it answers");
+            if self.is_strict {
+                let what = format!("{tool} answers {code}, which it does not declare");
+                upstream_code = Some(Value::from(code.as_str()));
+                report = observed::<C>(Condition::Internal, &what);
+            }
+        }
         let mut failure = Failure::<C>::told(*report);
         self.add_facts(asked, failure.report_mut());
         let fault: Fault = failure.into_fault();
@@ -179,10 +194,18 @@ impl<C: TypedCode, H> Boundary<C, H> {
             client: asked.client.clone(),
             arguments: asked.arguments.as_ref().map(|a| self.log.fingerprint(a)),
             upstream_code,
+            undeclared,
             elapsed_ms: fault.public().meta.elapsed_ms,
             ..Call::default()
         };
         self.log.answer_async(fault, &call, Surface::Mcp, self.profile).await
+    }
+
+    /// Whether the code is one that the tool may answer. Servers without a manifest, and requests
+    /// for tools that there are none of, may answer anything.
+    fn declares(&self, asked: &Asked, code: &str) -> bool {
+        let tool = asked.tool.as_deref().filter(|_| asked.is_known);
+        self.manifest.is_empty() || tool.is_none_or(|tool| self.manifest.declares(tool, code))
     }
 
     /// What the boundary knows and the handler did not say.

@@ -86,6 +86,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let tool = self.inner.get_tool(&request.name);
         let mut asked = Asked::of(&context, TOOLS_CALL);
         asked.tool = Some(request.name.to_string());
+        asked.is_known = tool.is_some();
         asked.arguments = request.arguments.clone().map(Value::Object);
         asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
         if let Some(failed) = tool.as_ref().and_then(|tool| self.misfit(tool, &asked)) {
@@ -193,7 +194,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
     }
 }
 
-impl<C: TypedCode, H> Boundary<C, H> {
+impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// The end of a request that is no tool call.
     async fn settle<T>(&self, asked: Asked, ended: Ended<Heard<T>>) -> Result<T, ErrorData> {
         match judged::<C, _>(ended, Answers::Other) {

@@ -11,7 +11,7 @@ use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 
 use crate::failure::Failure;
-use crate::typed::TypedCode;
+use crate::set::CodeSet;
 
 thread_local! {
     /// What the handler that runs now has said last.
@@ -38,7 +38,7 @@ pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Sai
     .await
 }
 
-impl<C: TypedCode> IntoCallToolResult for Failure<C> {
+impl<S: CodeSet> IntoCallToolResult for Failure<S> {
     /// The envelope, for servers without a boundary; with one, that makes a better one.
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
         let report = Box::new(self.report().clone());

@@ -106,6 +106,7 @@ fn the_call_is_told_and_its_arguments_never() {
         elapsed_ms: Some(12),
         attempt: Some(2),
         envelope: None,
+        undeclared: true,
     };
     let fault = crate::support::fault("inc_1");
     let answer = log.answer(fault, &call, Surface::Mcp, Profile::default());
@@ -113,6 +114,7 @@ fn the_call_is_told_and_its_arguments_never() {
     let told = &record["call"];
     assert_eq!(told["request"], 17);
     assert_eq!(told["client"], "desktop");
+    assert_eq!(told["undeclared"], true);
     assert_eq!(told["upstream_code"], "ENOENT");
     assert_eq!((&told["elapsed_ms"], &told["attempt"]), (&json!(12), &json!(2)));
     let hash = told["arguments"].as_str().unwrap();

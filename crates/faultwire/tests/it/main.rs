@@ -9,6 +9,7 @@ mod crash;
 mod examples;
 mod format;
 mod http;
+mod manifest;
 mod obedient;
 mod opening;
 mod problem;

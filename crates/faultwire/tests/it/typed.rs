@@ -53,25 +53,30 @@ fn envelope<C: TypedCode>(failure: impl Into<Failure<C>>) -> Value {
 #[test]
 fn w3_w7_options_are_named_and_are_those_of_the_row() {
     let locked = workrail::token_session_locked().after(Duration::from_millis(2500));
-    assert_eq!(envelope(locked)["retry"], json!({ "kind": "retryable_after_ms", "afterMs": 2500 }));
+    assert_eq!(
+        envelope::<workrail::Code>(locked)["retry"],
+        json!({ "kind": "retryable_after_ms", "afterMs": 2500 })
+    );
     let stopped = workrail::timeout().not_again().suggestion("Ask for less");
-    let told = envelope(stopped);
+    let told = envelope::<workrail::Code>(stopped);
     assert_eq!(told["retry"], json!({ "kind": "not_retryable" }));
     assert_eq!(told["suggestion"], "Ask for less");
     let upgrade = owlclaw::protocol_unsupported_version().status::<426>();
     assert_eq!(owlclaw::Failure::from(upgrade).into_fault().status(), 426);
     let posted = json!({ "posted": ["1", "2"] });
     let partly = tuitbot::thread_partial_failure().keeping(posted.clone());
-    assert_eq!(envelope(partly)["data"], posted);
+    assert_eq!(envelope::<tuitbot::Code>(partly)["data"], posted);
 }
 
 #[test]
 fn w5_details_that_are_no_json_are_an_internal_failure() {
-    let told = envelope(workrail::not_found().message("No such node").details(&f64::NAN));
+    let told = envelope::<workrail::Code>(
+        workrail::not_found().message("No such node").details(&f64::NAN),
+    );
     assert_eq!(told["code"], "INTERNAL_ERROR");
     assert_eq!(told["message"], "Error details validation failed");
     assert_eq!(told["details"]["originalError"], "No such node");
-    let told = envelope(workrail::not_found().details(&json!({ "node": "a" })));
+    let told = envelope::<workrail::Code>(workrail::not_found().details(&json!({ "node": "a" })));
     assert_eq!(told["details"], json!({ "node": "a" }));
 }
 

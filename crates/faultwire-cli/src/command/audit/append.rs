@@ -157,6 +157,7 @@ impl GivenCall {
             client: self.client,
             arguments: self.arguments.as_ref().map(|arguments| log.fingerprint(arguments)),
             upstream_code: self.upstream_code,
+            undeclared: false,
             elapsed_ms: self.elapsed_ms,
             attempt: self.attempt,
             envelope: Some(Digest::of(envelope)),

@@ -84,6 +84,10 @@ fn story(record: &Value, sealed: u64) -> String {
     fact("What to do", row(record).map(|code| code.action));
     fact("Server said", text("/call/upstream_code"));
     fact(
+        "Undeclared",
+        text("/call/undeclared").map(|_| "the tool does not declare this code".to_owned()),
+    );
+    fact(
         "Took",
         text("/call/elapsed_ms").or_else(|| text("/fault/meta/elapsed_ms")).map(|ms| ms + " ms"),
     );

@@ -1,0 +1,350 @@
+//! What each tool of a server needs and may answer (T6), collected from the code that registers it:
+//! [`#[manifest]`](crate::manifest) stands on the `impl` block of the tools, `#[declare(…)]` on
+//! each of them, and the codes are those of the tool's own type.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use faultwire_contract::{Aspect, Condition, Contract};
+use rmcp::model::Tool;
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use crate::edge;
+use crate::failure::Failure;
+use crate::set::{CodeSet, Listed};
+use crate::typed::TypedCode;
+
+pub use inventory;
+
+/// What boundaries answer for any tool.
+const OF_THE_BOUNDARY: [Condition; 6] = [
+    Condition::InvalidArguments,
+    Condition::Timeout,
+    Condition::Cancelled,
+    Condition::Panic,
+    Condition::AuditFailed,
+    Condition::Internal,
+];
+
+/// The tools of a server.
+///
+/// ```
+/// use faultwire::{Failure, Manifest, owlclaw};
+/// use rmcp::{tool, tool_router};
+///
+/// struct Harbour;
+///
+/// faultwire::codes! { Reading of owlclaw { DependencyUnavailable } }
+///
+/// #[faultwire::manifest(requires(db))]
+/// #[tool_router]
+/// impl Harbour {
+///     #[tool(description = "Lists the ships in the harbour")]
+///     #[declare(category = "read", requires(db))]
+///     async fn ships(&self) -> Result<String, Failure<Reading>> {
+///         Err(owlclaw::dependency_unavailable().into())
+///     }
+/// }
+///
+/// let manifest = Manifest::of::<Harbour>();
+/// assert!(manifest.declares("ships", "dependency.unavailable"));
+/// assert!(!manifest.declares("ships", "auth.forbidden"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    contract: Option<&'static Arc<Contract>>,
+    /// What a tool can need at all, in the order in which it was named.
+    requirements: Vec<&'static str>,
+    tools: BTreeMap<String, Entry>,
+    mistakes: Vec<String>,
+}
+
+/// What one tool needs and may answer.
+#[derive(Clone, Debug)]
+struct Entry {
+    facts: &'static Declared,
+    codes: BTreeSet<&'static str>,
+}
+
+/// Some tools of a server, as the attribute found them.
+#[doc(hidden)]
+pub struct Part {
+    pub server: fn() -> TypeId,
+    pub server_name: &'static str,
+    pub requirements: &'static [&'static str],
+    pub tools: &'static [Declared],
+}
+
+/// What the attributes say of a tool.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Declared {
+    pub tool: fn() -> Tool,
+    pub category: &'static str,
+    pub mutation: bool,
+    pub requires: &'static [&'static str],
+    /// All of the contract's if none is named.
+    pub profiles: &'static [&'static str],
+    pub codes: Listed,
+    pub contract: fn() -> &'static Arc<Contract>,
+}
+
+inventory::collect!(Part);
+
+/// A tool's type, which has its codes.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a tool in a manifest returns `Result<_, Failure<…>>`, not `{Self}`",
+    label = "this does not say which codes it may answer"
+)]
+pub trait Raises {
+    type Set: CodeSet;
+}
+
+impl<T, S: CodeSet> Raises for Result<T, Failure<S>> {
+    type Set = S;
+}
+
+/// The contract of the codes of a tool's type.
+#[doc(hidden)]
+#[must_use]
+pub fn contract_of<R: Raises>() -> &'static Arc<Contract> {
+    <R::Set as CodeSet>::Code::contract()
+}
+
+impl Manifest {
+    /// Of this server: all `impl` blocks that have the attribute. Empty if none has.
+    #[must_use]
+    pub fn of<H: 'static>() -> Self {
+        Self::of_server(TypeId::of::<H>())
+    }
+
+    fn of_server(server: TypeId) -> Self {
+        let mut manifest = Self::default();
+        for part in inventory::iter::<Part>.into_iter().filter(|part| (part.server)() == server) {
+            for requirement in part.requirements {
+                if !manifest.requirements.contains(requirement) {
+                    manifest.requirements.push(requirement);
+                }
+            }
+            for facts in part.tools {
+                manifest.add(facts);
+            }
+        }
+        manifest
+    }
+
+    fn add(&mut self, facts: &'static Declared) {
+        let tool = (facts.tool)();
+        let name = tool.name.to_string();
+        let contract = (facts.contract)();
+        let known = self.contract.get_or_insert(contract);
+        if known.name != contract.name {
+            let (one, other) = (&known.name, &contract.name);
+            self.mistakes.push(format!("{name} answers in {other}, the others in {one}"));
+        }
+        for profile in facts.profiles {
+            if !contract.profiles.iter().any(|known| known == profile) {
+                let known = contract.profiles.join(", ");
+                self.mistakes.push(format!("{name}: {profile:?} is no profile of {known}"));
+            }
+        }
+        let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
+        if facts.mutation && read_only == Some(true) {
+            self.mistakes.push(format!("{name} changes things, and its annotations deny it"));
+        }
+        let entry = Entry { facts, codes: codes(contract, &facts.codes) };
+        if self.tools.insert(name.clone(), entry).is_some() {
+            self.mistakes.push(format!("{name} is registered twice"));
+        }
+    }
+
+    /// Whether nothing is declared.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Whether this tool may answer with this code.
+    #[must_use]
+    pub fn declares(&self, tool: &str, code: &str) -> bool {
+        self.tools.get(tool).is_some_and(|entry| entry.codes.contains(code))
+    }
+
+    /// As JSON, for people and for comparing: sorted, and the same every time.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        json
+    }
+
+    /// What a committed file says otherwise.
+    fn drift(&self, committed: Option<&str>) -> Option<String> {
+        if let [first, ..] = &self.mistakes[..] {
+            return Some(first.clone());
+        }
+        let json = self.to_json();
+        let Some(committed) = committed else { return Some("there is no such file".to_owned()) };
+        if committed == json {
+            return None;
+        }
+        let missing = |from: &str, of: &str, sign: &'static str| {
+            let lines: BTreeSet<&str> = of.lines().collect();
+            let only = from.lines().filter(|line| !lines.contains(line)).take(20);
+            only.flat_map(|line| ["\n", sign, line]).collect::<String>()
+        };
+        let (gone, new) = (missing(committed, &json, "-"), missing(&json, committed, "+"));
+        Some(format!("the tools are not what it says{gone}{new}"))
+    }
+}
+
+/// All that a tool with these codes may answer: its own, and the boundary's.
+fn codes(contract: &'static Contract, listed: &Listed) -> BTreeSet<&'static str> {
+    let ids = contract.codes().iter().map(|code| code.id.as_str());
+    let mut codes: BTreeSet<&str> = ids.filter(|id| listed.holds(id)).collect();
+    for condition in OF_THE_BOUNDARY {
+        let aspects = [None, Some(Aspect::Missing), Some(Aspect::Type), Some(Aspect::Value)];
+        for aspect in aspects.into_iter().chain([Some(Aspect::Format)]) {
+            codes.insert(&contract.code_for(condition, aspect).id);
+        }
+    }
+    codes.insert(&contract.fallback().id);
+    codes
+}
+
+impl Serialize for Manifest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(contract) = self.contract {
+            map.serialize_entry("contract", &contract.name)?;
+            map.serialize_entry("contract_version", &contract.version)?;
+        }
+        let tools: Vec<_> =
+            self.tools.iter().map(|(name, entry)| Row { name, entry, of: self }).collect();
+        map.serialize_entry("tools", &tools)?;
+        map.end()
+    }
+}
+
+/// A tool, as it is written.
+struct Row<'a> {
+    name: &'a str,
+    entry: &'a Entry,
+    of: &'a Manifest,
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let facts = self.entry.facts;
+        let all = self.of.contract.map(|contract| &contract.profiles[..]).unwrap_or_default();
+        let in_profile = |profile: &&String| {
+            facts.profiles.is_empty() || facts.profiles.contains(&profile.as_str())
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", self.name)?;
+        map.serialize_entry("category", facts.category)?;
+        map.serialize_entry("mutation", &facts.mutation)?;
+        for requirement in &self.of.requirements {
+            let needs = facts.requires.contains(requirement);
+            map.serialize_entry(&format!("requires_{requirement}"), &needs)?;
+        }
+        map.serialize_entry("profiles", &all.iter().filter(in_profile).collect::<Vec<_>>())?;
+        map.serialize_entry("possible_error_codes", &self.entry.codes)?;
+        map.end()
+    }
+}
+
+/// Fails unless the committed manifest of a server is what its code says (T6). Without the name of
+/// a server it is the one that the crate has.
+///
+/// ```no_run
+/// # use rmcp::{tool, tool_router};
+/// # struct Harbour;
+/// # #[faultwire::manifest]
+/// # #[tool_router]
+/// # impl Harbour {
+/// #     #[tool(description = "Lists the ships in the harbour")]
+/// #     #[declare(category = "read")]
+/// #     async fn ships(&self) -> Result<String, faultwire::owlclaw::Failure> {
+/// #         Ok(String::new())
+/// #     }
+/// # }
+/// # /*
+/// #[test]
+/// # */
+/// fn the_manifest_is_up_to_date() {
+///     faultwire::assert_manifest!("manifest.json");
+///     faultwire::assert_manifest!(Harbour, "manifest.json");
+/// }
+/// # the_manifest_is_up_to_date();
+/// ```
+///
+/// The path begins at the directory of the crate's `Cargo.toml`. The file is written with
+/// `FAULTWIRE_UPDATE=1` in the environment of the test.
+#[macro_export]
+macro_rules! assert_manifest {
+    ($server:ty, $path:expr $(,)?) => {
+        $crate::__manifest::assert(
+            Ok($crate::Manifest::of::<$server>()),
+            env!("CARGO_MANIFEST_DIR"),
+            env!("CARGO_PKG_NAME"),
+            $path,
+        )
+    };
+    ($path:expr $(,)?) => {
+        $crate::__manifest::assert(
+            $crate::__manifest::only(),
+            env!("CARGO_MANIFEST_DIR"),
+            env!("CARGO_PKG_NAME"),
+            $path,
+        )
+    };
+}
+
+/// The manifest of the one server that there is.
+#[doc(hidden)]
+pub fn only() -> Result<Manifest, String> {
+    let servers: BTreeMap<TypeId, &str> = inventory::iter::<Part>
+        .into_iter()
+        .map(|part| ((part.server)(), part.server_name))
+        .collect();
+    let names: Vec<&str> = servers.values().copied().collect();
+    match *servers.keys().collect::<Vec<_>>() {
+        [only] => Ok(Manifest::of_server(*only)),
+        [] => Err("no server here has #[faultwire::manifest] on its tools".to_owned()),
+        _ => Err(format!("name the server whose manifest it is, one of {}", names.join(", "))),
+    }
+}
+
+/// Compares, or writes the file.
+#[doc(hidden)]
+#[track_caller]
+#[expect(clippy::panic, reason = "it is an assertion")]
+pub fn assert(manifest: Result<Manifest, String>, root: &str, package: &str, path: &str) {
+    let file = Path::new(root).join(path);
+    if let Err(what) = manifest.and_then(|manifest| compare(&manifest, &file)) {
+        panic!(
+            "{path}: {what}\n\
+             If that is what you want: FAULTWIRE_UPDATE=1 cargo test -p {package}"
+        );
+    }
+}
+
+fn compare(manifest: &Manifest, file: &Path) -> Result<(), String> {
+    if manifest.is_empty() {
+        return Err("no tool of this server is declared: #[faultwire::manifest] does it".to_owned());
+    }
+    if edge::updates_manifests() && manifest.mistakes.is_empty() {
+        return std::fs::write(file, manifest.to_json()).map_err(|e| e.to_string());
+    }
+    let committed = match std::fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    manifest.drift(committed.as_deref()).map_or(Ok(()), Err)
+}
