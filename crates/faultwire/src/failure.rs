@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use faultwire_contract::{Condition, Fault, FaultError, Report, Stamp};
 
 use crate::edge;
-use crate::set::CodeSet;
+use crate::set::{CodeSet, Widened};
 use crate::typed::TypedCode;
 use crate::unknown::Unknown;
 
@@ -67,6 +67,12 @@ impl<S: CodeSet> Failure<S> {
 
     pub(crate) fn into_report(self) -> Report {
         *self.report
+    }
+
+    /// For a larger set of codes, which `into` makes it a failure of.
+    #[must_use]
+    pub fn widen(self) -> Widened<S> {
+        Widened::from_smaller(self)
     }
 
     /// The fault that it is, as of now.

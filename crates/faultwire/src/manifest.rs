@@ -261,26 +261,25 @@ impl Serialize for Row<'_> {
 /// Fails unless the committed manifest of a server is what its code says (T6). Without the name of
 /// a server it is the one that the crate has.
 ///
-/// ```no_run
-/// # use rmcp::{tool, tool_router};
-/// # struct Harbour;
-/// # #[faultwire::manifest]
-/// # #[tool_router]
-/// # impl Harbour {
-/// #     #[tool(description = "Lists the ships in the harbour")]
-/// #     #[declare(category = "read")]
-/// #     async fn ships(&self) -> Result<String, faultwire::owlclaw::Failure> {
-/// #         Ok(String::new())
-/// #     }
-/// # }
-/// # /*
-/// #[test]
-/// # */
-/// fn the_manifest_is_up_to_date() {
-///     faultwire::assert_manifest!("manifest.json");
-///     faultwire::assert_manifest!(Harbour, "manifest.json");
+/// ```standalone_crate
+/// use faultwire::owlclaw::Failure;
+/// use rmcp::{tool, tool_router};
+///
+/// struct Harbour;
+///
+/// #[faultwire::manifest]
+/// #[tool_router]
+/// impl Harbour {
+///     #[tool(description = "Lists the ships in the harbour")]
+///     #[declare(category = "read")]
+///     async fn ships(&self) -> Result<String, Failure> {
+///         Ok(String::new())
+///     }
 /// }
-/// # the_manifest_is_up_to_date();
+///
+/// // In a test:
+/// faultwire::assert_manifest!("tests/data/harbour.json");
+/// faultwire::assert_manifest!(Harbour, "tests/data/harbour.json");
 /// ```
 ///
 /// The path begins at the directory of the crate's `Cargo.toml`. The file is written with

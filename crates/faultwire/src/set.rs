@@ -159,13 +159,19 @@ pub trait Widen<T, S> {
 
 impl<T, S: CodeSet> Widen<T, S> for Result<T, Failure<S>> {
     fn widen(self) -> Result<T, Widened<S>> {
-        self.map_err(Widened)
+        self.map_err(Failure::widen)
     }
 }
 
 /// A failure on its way into a larger set of codes.
 #[derive(Clone, Debug)]
 pub struct Widened<S>(Failure<S>);
+
+impl<S> Widened<S> {
+    pub(crate) fn from_smaller(failure: Failure<S>) -> Self {
+        Self(failure)
+    }
+}
 
 impl<A: CodeSet, B: CodeSet<Code = A::Code>> From<Widened<A>> for Failure<B> {
     fn from(Widened(failure): Widened<A>) -> Self {

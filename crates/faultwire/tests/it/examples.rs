@@ -1,6 +1,7 @@
 //! The example servers, as processes, asked by the client of rmcp.
 
 mod context_resolve;
+mod tuitbot;
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -19,8 +20,13 @@ struct Example {
 
 impl Example {
     async fn start(name: &str, arguments: &[&str]) -> Self {
+        Self::start_with(name, arguments, &[]).await
+    }
+
+    async fn start_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = Command::new(program(name))
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
