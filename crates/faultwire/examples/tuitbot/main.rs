@@ -23,7 +23,7 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use platform::{Calling, Platform};
 use policy::{Deciding, Policy};
@@ -204,14 +204,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let contract = errors::contract();
     let profile = profile.first().map_or("api", String::as_str);
     let profile = contract.profile(profile).ok_or("the profile is api or workflow")?;
-    let policy: Value = std::fs::read(dir.join("policy.json"))
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
     let meta = Meta {
         tool_version: Some("1.0".to_owned()),
         mode: Some("composer".to_owned()),
-        approval_mode: Some(!policy["approve"].is_null()),
+        approval_mode: Some(Policy::read(&dir.join("policy.json")).is_ok_and(|it| it.asks())),
         ..Meta::default()
     };
     let platform = Platform::new(url, std::env::var("X_TOKEN").ok())?;

@@ -42,6 +42,11 @@ impl Policy {
         Ok(serde_json::from_slice(&text).map_err(|error| errors::policy_error().cause(&error))?)
     }
 
+    /// Whether a person is asked for anything.
+    pub fn asks(&self) -> bool {
+        !self.approve.is_empty()
+    }
+
     pub fn allows(
         &self,
         tool: &str,
