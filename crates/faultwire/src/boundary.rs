@@ -7,6 +7,7 @@
 mod answer;
 mod handler;
 mod slot;
+mod turn;
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use faultwire_contract::{Meta, Profile, Session};
+use faultwire_contract::{Meta, Profile, Session, SessionState};
 use rmcp::model::Tool;
 
 use crate::arguments::Schema;
@@ -25,7 +26,9 @@ use crate::typed::TypedCode;
 /// How long a handler may take when nobody says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A server whose failures are those of the contract of `C`.
+/// A server whose failures are those of the contract of `C`. Where the contract has rules for
+/// sessions, each boundary is one session: give every connection its own, or a clone, which begins
+/// anew.
 ///
 /// ```
 /// use faultwire::audit::{Log, Options};
@@ -49,6 +52,10 @@ pub struct Boundary<C, H> {
     deadline: Duration,
     profile: Profile,
     session: Session,
+    /// What the handler knows of its session.
+    told_session: Option<fn(&H) -> Session>,
+    /// How the session stands, where the contract has rules for it.
+    standing: Mutex<SessionState>,
     meta: Meta,
     manifest: Arc<Manifest>,
     /// An undeclared code is a failure of its own.
@@ -70,6 +77,8 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
             deadline: DEADLINE,
             profile: Profile::default(),
             session: Session::default(),
+            told_session: None,
+            standing: Mutex::default(),
             meta: Meta::default(),
             manifest: Arc::new(Manifest::of::<H>()),
             is_strict: cfg!(debug_assertions),
@@ -100,6 +109,13 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         self
     }
 
+    /// How to ask the handler what it knows of its session when a call has failed.
+    #[must_use]
+    pub fn session_from(mut self, told: fn(&H) -> Session) -> Self {
+        self.told_session = Some(told);
+        self
+    }
+
     /// What is known of every call.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
@@ -127,6 +143,20 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         &self.inner
     }
 
+    /// The session as the handler knows it, else as it was told to all.
+    fn known_session(&self) -> Session {
+        let Session { id, client, role, workspace_root, phase, plan_hash } = self.session.clone();
+        let told = self.told_session.map(|told| told(&self.inner)).unwrap_or_default();
+        Session {
+            id: told.id.or(id),
+            client: told.client.or(client),
+            role: told.role.or(role),
+            workspace_root: told.workspace_root.or(workspace_root),
+            phase: told.phase.or(phase),
+            plan_hash: told.plan_hash.or(plan_hash),
+        }
+    }
+
     fn schema(&self, tool: &Tool) -> Arc<Schema> {
         let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(schema) = schemas.get(&*tool.name) {
@@ -147,6 +177,8 @@ impl<C, H: Clone> Clone for Boundary<C, H> {
             deadline: self.deadline,
             profile: self.profile,
             session: self.session.clone(),
+            told_session: self.told_session,
+            standing: Mutex::default(),
             meta: self.meta.clone(),
             manifest: Arc::clone(&self.manifest),
             is_strict: self.is_strict,

@@ -6,9 +6,9 @@ use std::time::Instant;
 use faultwire_contract::{
     Answers, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface, peek,
 };
-use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, RequestId};
 use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ pub(super) fn judged<C: TypedCode, T>(
 /// What a handler returned, and what it said past rmcp.
 pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Said>);
 
-impl<C: TypedCode, H: 'static> Boundary<C, H> {
+impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// Whether a tool's result is a failure, dressed as one or not.
     pub(super) fn failure_in(result: &CallToolResult, said: Option<Said>) -> Option<Failed> {
         // A handler may have swallowed what another one said.
@@ -198,7 +198,9 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
             elapsed_ms: fault.public().meta.elapsed_ms,
             ..Call::default()
         };
-        self.log.answer_async(fault, &call, Surface::Mcp, self.profile).await
+        let answer = self.log.answer_async(fault, &call, Surface::Mcp, self.profile).await;
+        self.turn_lost(answer.fault.code());
+        answer
     }
 
     /// Whether the code is one that the tool may answer. Servers without a manifest, and requests
@@ -215,7 +217,7 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         report.trace = report.trace.take().or_else(|| asked.trace.clone());
         report.outcome =
             report.outcome.or(Some(Outcome::MaybeExecuted).filter(|_| report.condition.is_none()));
-        let Session { id, client, role, workspace_root, phase, plan_hash } = self.session.clone();
+        let Session { id, client, role, workspace_root, phase, plan_hash } = self.known_session();
         let session = &mut report.session;
         for (said, known) in [
             (&mut session.id, id),

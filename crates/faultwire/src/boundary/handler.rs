@@ -89,7 +89,10 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         asked.is_known = tool.is_some();
         asked.arguments = request.arguments.clone().map(Value::Object);
         asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
-        if let Some(failed) = tool.as_ref().and_then(|tool| self.misfit(tool, &asked)) {
+        let against = tool
+            .as_ref()
+            .and_then(|tool| self.out_of_turn(&asked, tool).or_else(|| self.misfit(tool, &asked)));
+        if let Some(failed) = against {
             return Ok(self.told_as_result(&asked, failed).await.into());
         }
         let cancelled = context.ct.clone();
@@ -98,7 +101,10 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let failed = match judged::<C, _>(ended, Answers::ToolCall) {
             Ok((CallToolResponse::Complete(result), said)) => {
                 match Self::failure_in(&result, said) {
-                    None => return Ok(self.dressed(&asked, result).into()),
+                    None => {
+                        self.turn_over(&asked);
+                        return Ok(self.dressed(&asked, result).into());
+                    }
                     Some(failed) => failed,
                 }
             }
@@ -194,7 +200,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
     }
 }
 
-impl<C: TypedCode, H: 'static> Boundary<C, H> {
+impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// The end of a request that is no tool call.
     async fn settle<T>(&self, asked: Asked, ended: Ended<Heard<T>>) -> Result<T, ErrorData> {
         match judged::<C, _>(ended, Answers::Other) {

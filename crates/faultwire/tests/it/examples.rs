@@ -1,6 +1,7 @@
 //! The example servers, as processes, asked by the client of rmcp.
 
 mod context_resolve;
+mod kaiza;
 mod tuitbot;
 
 use std::path::PathBuf;
