@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use faultwire::audit::{Log, Options};
 use faultwire::context_resolve::{self as errors, Code, Failure};
+use faultwire::contract::Report;
 use faultwire::{Boundary, ResultExt};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
@@ -99,6 +100,9 @@ impl Resolver {
         manifest: &Manifest,
         words: &[String],
     ) -> Result<Vec<Document>, Failure> {
+        if self.threads == 0 {
+            return Err(Failure::invariant_violation("SOMEBODY_READS", Report::default()));
+        }
         let share = manifest.documents.len().div_ceil(self.threads).max(1);
         std::thread::scope(|scope| {
             let readers: Vec<_> = manifest

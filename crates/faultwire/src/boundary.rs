@@ -49,22 +49,33 @@ const DEADLINE: Duration = Duration::from_mins(1);
 pub struct Boundary<C, H> {
     inner: H,
     log: Log,
+    settings: Arc<Settings<H>>,
+    manifest: Arc<Manifest>,
+    /// How many undeclared codes were answered, over all clones.
+    undeclared: Arc<AtomicU64>,
+    /// How the session stands, where the contract has rules for it.
+    standing: Mutex<SessionState>,
+    /// Schemas of tools, compiled at their first use.
+    schemas: Mutex<HashMap<String, Arc<Schema>>>,
+    code: PhantomData<fn() -> C>,
+}
+
+/// What is the same for every call.
+struct Settings<H> {
     deadline: Duration,
     profile: Profile,
     session: Session,
     /// What the handler knows of its session.
     told_session: Option<fn(&H) -> Session>,
-    /// How the session stands, where the contract has rules for it.
-    standing: Mutex<SessionState>,
     meta: Meta,
-    manifest: Arc<Manifest>,
     /// An undeclared code is a failure of its own.
     is_strict: bool,
-    /// How many undeclared codes were answered, over all clones.
-    undeclared: Arc<AtomicU64>,
-    /// Schemas of tools, compiled at their first use.
-    schemas: Mutex<HashMap<String, Arc<Schema>>>,
-    code: PhantomData<fn() -> C>,
+}
+
+impl<H> Clone for Settings<H> {
+    fn clone(&self) -> Self {
+        Self { session: self.session.clone(), meta: self.meta.clone(), ..*self }
+    }
 }
 
 impl<C: TypedCode, H: 'static> Boundary<C, H> {
@@ -74,15 +85,17 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         Self {
             inner: handler,
             log,
-            deadline: DEADLINE,
-            profile: Profile::default(),
-            session: Session::default(),
-            told_session: None,
-            standing: Mutex::default(),
-            meta: Meta::default(),
+            settings: Arc::new(Settings {
+                deadline: DEADLINE,
+                profile: Profile::default(),
+                session: Session::default(),
+                told_session: None,
+                meta: Meta::default(),
+                is_strict: cfg!(debug_assertions),
+            }),
             manifest: Arc::new(Manifest::of::<H>()),
-            is_strict: cfg!(debug_assertions),
             undeclared: Arc::default(),
+            standing: Mutex::default(),
             schemas: Mutex::default(),
             code: PhantomData,
         }
@@ -91,35 +104,35 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// How long a call may take. A minute without it.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
+        Arc::make_mut(&mut self.settings).deadline = deadline;
         self
     }
 
     /// The profile of the contract that is spoken.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
+        Arc::make_mut(&mut self.settings).profile = profile;
         self
     }
 
     /// What is known of every session.
     #[must_use]
     pub fn session(mut self, session: Session) -> Self {
-        self.session = session;
+        Arc::make_mut(&mut self.settings).session = session;
         self
     }
 
     /// How to ask the handler what it knows of its session when a call has failed.
     #[must_use]
     pub fn session_from(mut self, told: fn(&H) -> Session) -> Self {
-        self.told_session = Some(told);
+        Arc::make_mut(&mut self.settings).told_session = Some(told);
         self
     }
 
     /// What is known of every call.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = meta;
+        Arc::make_mut(&mut self.settings).meta = meta;
         self
     }
 
@@ -129,7 +142,7 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// marked in the log.
     #[must_use]
     pub fn strict(mut self, is_strict: bool) -> Self {
-        self.is_strict = is_strict;
+        Arc::make_mut(&mut self.settings).is_strict = is_strict;
         self
     }
 
@@ -145,8 +158,9 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
 
     /// The session as the handler knows it, else as it was told to all.
     fn known_session(&self) -> Session {
-        let Session { id, client, role, workspace_root, phase, plan_hash } = self.session.clone();
-        let told = self.told_session.map(|told| told(&self.inner)).unwrap_or_default();
+        let Session { id, client, role, workspace_root, phase, plan_hash } =
+            self.settings.session.clone();
+        let told = self.settings.told_session.map(|told| told(&self.inner)).unwrap_or_default();
         Session {
             id: told.id.or(id),
             client: told.client.or(client),
@@ -174,15 +188,10 @@ impl<C, H: Clone> Clone for Boundary<C, H> {
         Self {
             inner: self.inner.clone(),
             log: self.log.clone(),
-            deadline: self.deadline,
-            profile: self.profile,
-            session: self.session.clone(),
-            told_session: self.told_session,
-            standing: Mutex::default(),
-            meta: self.meta.clone(),
+            settings: Arc::clone(&self.settings),
             manifest: Arc::clone(&self.manifest),
-            is_strict: self.is_strict,
             undeclared: Arc::clone(&self.undeclared),
+            standing: Mutex::default(),
             schemas: Mutex::default(),
             code: PhantomData,
         }

@@ -262,7 +262,7 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let [root, audit] = &arguments[..] else { return Err("usage: kaiza WORKSPACE AUDIT".into()) };
     match start(Path::new(root), Path::new(audit)) {
         Ok(server) => {
-            Box::pin(server.serve(rmcp::transport::stdio())).await?.waiting().await?;
+            server.serve(rmcp::transport::stdio()).await?.waiting().await?;
             Ok(ExitCode::SUCCESS)
         }
         Err(failure) => {

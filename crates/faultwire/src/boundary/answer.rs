@@ -157,8 +157,10 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             return result;
         }
         let Some(data) = data_of(&result) else { return result };
-        let meta = Meta { elapsed_ms: asked.elapsed_ms(), ..self.meta.clone() };
-        let Some(envelope) = contract.success(self.profile, &data, &meta) else { return result };
+        let meta = Meta { elapsed_ms: asked.elapsed_ms(), ..self.settings.meta.clone() };
+        let Some(envelope) = contract.success(self.settings.profile, &data, &meta) else {
+            return result;
+        };
         let text = String::from_utf8_lossy(&envelope).into_owned();
         let structured = serde_json::from_slice(&envelope).ok();
         let mut content = vec![ContentBlock::text(text)];
@@ -180,7 +182,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             self.undeclared.fetch_add(1, Ordering::Relaxed);
             let (tool, code) = (asked.tool.as_deref().unwrap_or_default(), &report.code);
             tracing::error!(tool, code, "the tool does not declare the code that it answers");
-            if self.is_strict {
+            if self.settings.is_strict {
                 let what = format!("{tool} answers {code}, which it does not declare");
                 upstream_code = Some(Value::from(code.as_str()));
                 report = observed::<C>(Condition::Internal, &what);
@@ -198,7 +200,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             elapsed_ms: fault.public().meta.elapsed_ms,
             ..Call::default()
         };
-        let answer = self.log.answer_async(fault, &call, Surface::Mcp, self.profile).await;
+        let answer = self.log.answer_async(fault, &call, Surface::Mcp, self.settings.profile).await;
         self.turn_lost(answer.fault.code());
         answer
     }
@@ -229,7 +231,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         ] {
             *said = said.take().or(known);
         }
-        let Meta { tool_version, mode, approval_mode, .. } = self.meta.clone();
+        let Meta { tool_version, mode, approval_mode, .. } = self.settings.meta.clone();
         let meta = &mut report.meta;
         meta.tool_version = meta.tool_version.take().or(tool_version);
         meta.mode = meta.mode.take().or(mode);

@@ -36,7 +36,7 @@ macro_rules! watched {
             let asked = Asked::of(&context, $method);
             let cancelled = context.ct.clone();
             let handler = heard(async move { self.inner.$name(request, context).await });
-            self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+            self.settle(asked, watch(handler, self.settings.deadline, cancelled.cancelled()).await).await
         }
     )+ };
 }
@@ -65,7 +65,8 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let asked = Asked::of(&context, "ping");
         let cancelled = context.ct.clone();
         let handler = heard(async move { self.inner.ping(context).await });
-        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+        self.settle(asked, watch(handler, self.settings.deadline, cancelled.cancelled()).await)
+            .await
     }
 
     async fn discover(
@@ -75,7 +76,8 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let asked = Asked::of(&context, "server/discover");
         let cancelled = context.ct.clone();
         let handler = heard(async move { self.inner.discover(context).await });
-        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+        self.settle(asked, watch(handler, self.settings.deadline, cancelled.cancelled()).await)
+            .await
     }
 
     async fn call_tool(
@@ -97,7 +99,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         }
         let cancelled = context.ct.clone();
         let handler = heard(async move { self.inner.call_tool(request, context).await });
-        let ended = watch(handler, self.deadline, cancelled.cancelled()).await;
+        let ended = watch(handler, self.settings.deadline, cancelled.cancelled()).await;
         let failed = match judged::<C, _>(ended, Answers::ToolCall) {
             Ok((CallToolResponse::Complete(result), said)) => {
                 match Self::failure_in(&result, said) {
@@ -130,7 +132,8 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let asked = Asked::of(&context, "");
         let cancelled = context.ct.clone();
         let handler = heard(async move { self.inner.on_custom_request(request, context).await });
-        self.settle(asked, watch(handler, self.deadline, cancelled.cancelled()).await).await
+        self.settle(asked, watch(handler, self.settings.deadline, cancelled.cancelled()).await)
+            .await
     }
 
     fn negotiate_initialize(

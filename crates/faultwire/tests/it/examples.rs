@@ -3,7 +3,9 @@
 mod context_resolve;
 mod kaiza;
 mod tuitbot;
+mod workrail;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -11,6 +13,7 @@ use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{RoleClient, RunningService};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tokio::process::{Child, Command};
 
 /// An example that runs.
@@ -52,4 +55,12 @@ fn program(name: &str) -> PathBuf {
 
 fn text(result: &CallToolResult) -> &str {
     &result.content[0].as_text().unwrap().text
+}
+
+/// The SHA-256, as people write it.
+fn hash(bytes: impl AsRef<[u8]>) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut hash, byte| {
+        write!(hash, "{byte:02x}").unwrap();
+        hash
+    })
 }

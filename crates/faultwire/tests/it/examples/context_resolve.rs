@@ -1,13 +1,11 @@
 //! Context Resolve: each code by a real condition, and the same bytes whatever the threads.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::examples::{Example, text};
+use crate::examples::{Example, hash, text};
 use crate::support::Dir;
 
 /// A cache with these documents.
@@ -17,11 +15,7 @@ fn cache(root: &Path, name: &str, documents: &[(&str, &str)]) {
     let mut entries = Vec::new();
     for (path, text) in documents {
         fs::write(dir.join(path), text).unwrap();
-        let hash = Sha256::digest(text).iter().fold(String::new(), |mut hash, byte| {
-            write!(hash, "{byte:02x}").unwrap();
-            hash
-        });
-        entries.push(json!({ "path": path, "sha256": hash }));
+        entries.push(json!({ "path": path, "sha256": hash(text) }));
     }
     fs::write(dir.join("manifest.json"), json!({ "documents": entries }).to_string()).unwrap();
 }
@@ -83,6 +77,13 @@ async fn c4_c5_each_code_has_its_real_condition_and_always_the_same_bytes() {
         }
         seen.push(told);
     }
+    // A server that was told to work without threads breaks its own rules.
+    let (place, audit) = (root.display().to_string(), dir.path().join("idle"));
+    let arguments = [&place, &*audit.display().to_string(), "0"];
+    let idle = Example::start("context-resolve", &arguments).await;
+    let result = idle.call("resolve", question("good", "ferry", 1000)).await;
+    let envelope = json!({ "error": { "code": "internal_error", "message": "Internal error" } });
+    assert_eq!(text(&result), envelope.to_string());
     assert_eq!(
         seen[0][0],
         r#"{"documents":[{"path":"b.md","text":"ferry ferry"},{"path":"a.md","text":"ferry and harbour"}]}"#

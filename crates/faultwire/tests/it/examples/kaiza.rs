@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::examples::{Example, program, text};
+use crate::examples::{Example, hash, program, text};
 use crate::support::Dir;
 
 const FIELDS: [&str; 11] = [
@@ -25,10 +24,6 @@ const FIELDS: [&str; 11] = [
     "cause",
     "timestamp",
 ];
-
-fn hash(bytes: impl AsRef<[u8]>) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// A workspace with a server in it.
 struct Kaiza {
