@@ -105,6 +105,10 @@ pub(super) fn judged<C: TypedCode, T>(
 ) -> Result<(T, Option<Said>), Failed> {
     match ended.or_report::<C>()? {
         (Ok(value), said) => Ok((value, said)),
+        // A handler may have swallowed what another one said.
+        (Err(error), Some(said)) if error.data == serde_json::from_str(&said.text).ok() => {
+            Err(said.report.into())
+        }
         (Err(error), _) => {
             let reply = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
             let seen = Failed::seen::<C>(&reply, answers);

@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 
-use faultwire_contract::{Profile, Report, ResultOptions, Surface};
+use faultwire_contract::{Fault, Profile, Report, ResultOptions, Surface};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
 
 use crate::failure::Failure;
 use crate::set::CodeSet;
@@ -41,14 +41,30 @@ pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Sai
 impl<S: CodeSet> IntoCallToolResult for Failure<S> {
     /// The envelope, for servers without a boundary; with one, that makes a better one.
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
-        let report = Box::new(self.report().clone());
-        let fault = self.into_fault();
+        let (fault, envelope) = said(self);
         let options = ResultOptions { has_output_schema: false, modern: true };
-        let envelope = fault.envelope(Surface::Mcp, Profile::default());
-        let text = String::from_utf8_lossy(&envelope).into_owned();
-        SAID.set(Some(Said { report, text }));
         Ok(read(&fault.result_around(&envelope, options)).into())
     }
+}
+
+/// For requests that are no tool calls, such as `initialize`.
+impl<S: CodeSet> From<Failure<S>> for ErrorData {
+    fn from(failure: Failure<S>) -> Self {
+        let (fault, envelope) = said(failure);
+        let message = fault.public().message.clone().unwrap_or_default();
+        let data = serde_json::from_slice(&envelope).ok();
+        Self::new(ErrorCode::INTERNAL_ERROR, message, data)
+    }
+}
+
+/// Says it past rmcp, and makes the envelope for rmcp.
+fn said<S: CodeSet>(failure: Failure<S>) -> (Fault, Vec<u8>) {
+    let report = Box::new(failure.report().clone());
+    let fault = failure.into_fault();
+    let envelope = fault.envelope(Surface::Mcp, Profile::default());
+    let text = String::from_utf8_lossy(&envelope).into_owned();
+    SAID.set(Some(Said { report, text }));
+    (fault, envelope)
 }
 
 /// A result that was written by us.

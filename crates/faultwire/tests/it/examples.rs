@@ -2,6 +2,7 @@
 
 mod context_resolve;
 mod kaiza;
+mod owlclaw;
 mod tuitbot;
 mod workrail;
 
