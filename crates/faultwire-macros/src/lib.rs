@@ -36,7 +36,9 @@ pub fn contract(input: TokenStream) -> TokenStream {
 /// impl Server {
 ///     #[tool(description = "Posts a text")]
 ///     #[declare(category = "write", mutation, requires(x_client), profiles(api, workflow))]
-///     async fn post(&self) -> Result<String, Failure<Posting>> { … }
+///     async fn post(&self) -> Result<String, Failure<Posting>> {
+///         Ok(String::new())
+///     }
 /// }
 /// ```
 ///

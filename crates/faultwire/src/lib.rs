@@ -67,6 +67,30 @@
 //!
 //! For services made with axum there is a layer that does the same (feature `axum`).
 //!
+//! # What a tool may answer
+//!
+//! [`codes!`] names some codes of a contract, and a function that returns `Failure<Those>` answers
+//! no others: they do not compile.
+#![cfg_attr(
+    feature = "rmcp",
+    doc = "[`#[manifest]`](macro@manifest) collects what each tool needs and may answer, and\n\
+           [`assert_manifest!`] compares that with a committed file."
+)]
+//!
+//! ```
+//! use faultwire::{Failure, tuitbot};
+//!
+//! faultwire::codes! {
+//!     /// What looking something up may end in.
+//!     pub Reading of tuitbot { NotFound, XRateLimited }
+//! }
+//!
+//! fn look_up(id: &str) -> Result<String, Failure<Reading>> {
+//!     Err(tuitbot::not_found().message(format!("There is no {id}")).into())
+//! }
+//! assert_eq!(look_up("t1").unwrap_err().code(), tuitbot::Code::NotFound);
+//! ```
+//!
 //! # The other side
 //!
 //! [`client`] reads a failure in whichever contract it was told, and says whether to call again,

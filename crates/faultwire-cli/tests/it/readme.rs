@@ -76,11 +76,22 @@ impl Drop for Running {
     }
 }
 
+/// The program that `cargo run --example` would build, which is there when all tests are.
+fn built(command: &str) -> String {
+    let Some(example) = command.strip_prefix("cargo run -q -p faultwire --example ") else {
+        return command.to_owned();
+    };
+    let (name, rest) = example.split_once(' ').expect("features after the name");
+    let (_, arguments) = rest.split_once(" -- ").expect("arguments after the features");
+    format!("{name} {arguments}")
+}
+
 fn check(document: &str) -> usize {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
     let commands = commands(&text);
     let binary = Path::new(env!("CARGO_BIN_EXE_faultwire"));
-    let path = format!("{}:{}", binary.parent().unwrap().display(), env!("PATH"));
+    let beside = binary.parent().unwrap().display();
+    let path = format!("{beside}:{beside}/examples:{}", env!("PATH"));
     // Commands that go on, for those below them.
     let mut running = Vec::new();
     for (command, shown) in &commands {
@@ -92,8 +103,9 @@ fn check(document: &str) -> usize {
             assert!(*script == "cargo bench" || root().join(script).exists(), "{script}");
             continue;
         }
-        let line = command.replace("cargo run --release --", "faultwire");
-        if line.starts_with("faultwire serve") && !line.contains("--help") {
+        let line = built(&command.replace("cargo run --release --", "faultwire"));
+        let goes_on = line.starts_with("faultwire serve") || line.starts_with("owlclaw ");
+        if goes_on && !line.contains("--help") {
             running.push(Running::start(&line, shown, &path));
             continue;
         }

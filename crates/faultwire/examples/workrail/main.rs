@@ -154,6 +154,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [dir, audit] = &arguments[..] else { return Err("usage: workrail DIR AUDIT".into()) };
     let dir = PathBuf::from(dir);
+    fs::create_dir_all(&dir)?;
     let key = key(&dir.join("key"))?;
     let log = Log::open(audit, Options::default())?;
     let rail = WorkRail { dir, key, tool_router: WorkRail::tool_router() };
