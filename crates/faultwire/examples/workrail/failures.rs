@@ -1,8 +1,10 @@
 //! What can go wrong with a workflow, as types. Each is mapped to its code by a match that names
 //! every case: a new one does not compile until it is mapped (W9).
 
+use std::time::Duration;
+
 use faultwire::contract::Report;
-use faultwire::workrail::{Code, Failure};
+use faultwire::workrail::{self as errors, Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -19,6 +21,13 @@ pub enum Wrong {
     ConditionEvalFailed,
     MaxIterationsExceeded,
 }
+
+/// What is wrong with a token, or with the session behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenError(pub Code);
+
+/// When the disk may be there again.
+const BUSY: Duration = Duration::from_secs(2);
 
 /// How a session's log stands (W10).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,9 +59,6 @@ pub struct Reason {
     pub message: String,
 }
 
-/// When the disk, or another process, may be done.
-const BUSY_MS: u64 = 2000;
-
 impl From<WorkflowError> for Failure {
     fn from(WorkflowError(wrong, message): WorkflowError) -> Self {
         let code = match wrong {
@@ -67,55 +73,48 @@ impl From<WorkflowError> for Failure {
 
 impl From<Health> for Failure {
     fn from(health: Health) -> Self {
-        let message = match &health {
-            Health::Healthy => "The session is healthy".to_owned(),
-            Health::CorruptTail { reason } => format!("Corrupt session (tail): {}", reason.code),
-            Health::CorruptHead { reason } => format!("Corrupt session (head): {}", reason.code),
-            Health::UnknownVersion { reason } => format!("Newer session: {}", reason.code),
-        };
+        let details = json!({ "health": health });
+        let what = format!("The session is not healthy: {}", details["health"]["reason"]["code"]);
         let suggestion = "Execution requires a healthy session; start the workflow again.";
-        let report = Report {
-            message: Some(message),
-            suggestion: Some(suggestion.to_owned()),
-            details: Some(json!({ "health": health })),
-            ..Report::default()
-        };
-        Self::tool_failure(Code::SessionNotHealthy, report)
+        let failure = errors::session_not_healthy().message(what).suggestion(suggestion);
+        failure.details(&details).into()
     }
 }
 
 impl From<AckFailure> for Failure {
     fn from(failure: AckFailure) -> Self {
-        let details = json!(failure);
-        let message = details["message"].as_str().map(str::to_owned);
-        let report = Report { details: Some(details.clone()), message, ..Report::default() };
-        match failure {
-            AckFailure::MissingNodeOrRun => of_token(Code::TokenUnknownNode, details),
-            AckFailure::WorkflowHashMismatch => of_token(Code::TokenWorkflowHashMismatch, details),
-            AckFailure::NoPendingStep => Self::tool_failure(Code::PreconditionFailed, report),
-            AckFailure::AdvanceApplyFailed { .. } => {
-                Self::tool_failure(Code::ValidationError, report)
-            }
+        let code = match &failure {
+            AckFailure::MissingNodeOrRun => Code::TokenUnknownNode,
+            AckFailure::WorkflowHashMismatch => Code::TokenWorkflowHashMismatch,
+            AckFailure::NoPendingStep => Code::PreconditionFailed,
+            AckFailure::AdvanceApplyFailed { .. } => Code::ValidationError,
             AckFailure::MissingSnapshot | AckFailure::AdvanceNextFailed { .. } => {
-                Self::tool_failure(Code::InternalError, report)
+                Code::InternalError
             }
+            // The disk may be there again in a while.
             AckFailure::SessionStoreError { .. } | AckFailure::SnapshotStoreError { .. } => {
-                let report = Report { retry_after_ms: Some(BUSY_MS), ..report };
-                Self::tool_failure(Code::InternalError, report)
+                return errors::internal_error().details(&failure).after(BUSY).into();
             }
-        }
+        };
+        told(code, json!(failure))
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(TokenError(code): TokenError) -> Self {
+        told(code, json!({}))
     }
 }
 
 /// A failure that is about a token names its code in the details, too (W11).
-pub fn of_token(code: Code, mut details: Value) -> Failure {
-    details["tokenErrorCode"] = code.id().into();
+fn told(code: Code, mut details: Value) -> Failure {
+    let message = details["message"].as_str().map(str::to_owned);
+    let about_token = code.category() == Code::TokenBadSignature.category();
+    if about_token {
+        details["tokenErrorCode"] = code.id().into();
+    }
     let suggestion = "Use the exact tokens returned by WorkRail; they are opaque.";
-    let report = Report {
-        details: Some(details),
-        suggestion: Some(suggestion.to_owned()),
-        retry_after_ms: (code == Code::TokenSessionLocked).then_some(BUSY_MS),
-        ..Report::default()
-    };
-    Failure::tool_failure(code, report)
+    let suggestion = about_token.then(|| suggestion.to_owned());
+    let details = Some(details);
+    Failure::tool_failure(code, Report { message, details, suggestion, ..Report::default() })
 }

@@ -23,7 +23,7 @@ use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router}
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use failures::{AckFailure, of_token};
+use failures::{AckFailure, TokenError};
 use store::Session;
 use token::{Scope, Token};
 use workflow::{State, Workflow};
@@ -84,13 +84,11 @@ impl WorkRail {
     }
 
     fn go_on(&self, asked: Continue) -> Result<String, Failure> {
-        let read = |token: &str, scope| {
-            Token::read(token, &self.key, scope).map_err(|code| of_token(code, json!({})))
-        };
-        let token = read(&asked.state_token, Scope::State)?;
-        let ack = asked.ack_token.map(|ack| read(&ack, Scope::Ack)).transpose()?;
+        let token = Token::read(&asked.state_token, &self.key, Scope::State)?;
+        let ack =
+            asked.ack_token.map(|ack| Token::read(&ack, &self.key, Scope::Ack)).transpose()?;
         if ack.as_ref().is_some_and(|it| (&it.session, it.node) != (&token.session, token.node)) {
-            return Err(of_token(Code::TokenScopeMismatch, json!({})));
+            return Err(TokenError(Code::TokenScopeMismatch).into());
         }
         let session = Session::open(&self.dir.join("sessions"), &token.session)?;
         let events = session.events()?;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use faultwire::workrail::{Code, Failure};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::failures::{AckFailure, Health, Reason, of_token};
+use crate::failures::{AckFailure, Health, Reason, TokenError};
 use crate::workflow::State;
 
 const VERSION: u64 = 1;
@@ -39,7 +39,7 @@ impl Session {
         })?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { dir, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(of_token(Code::TokenSessionLocked, json!({}))),
+            Err(TryLockError::WouldBlock) => Err(TokenError(Code::TokenSessionLocked).into()),
             Err(TryLockError::Error(error)) => Err(unusable(&error)),
         }
     }

@@ -7,6 +7,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
+use crate::failures::TokenError;
+
 const VERSION: &str = "wr1";
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,20 +36,21 @@ impl Token {
     }
 
     /// What a token says, if it is ours and meant for this.
-    pub fn read(text: &str, key: &[u8; 64], scope: Scope) -> Result<Self, Code> {
-        let (signed, signature) = text.rsplit_once('.').ok_or(Code::TokenInvalidFormat)?;
-        let (version, payload) = signed.split_once('.').ok_or(Code::TokenInvalidFormat)?;
+    pub fn read(text: &str, key: &[u8; 64], scope: Scope) -> Result<Self, TokenError> {
+        let malformed = || TokenError(Code::TokenInvalidFormat);
+        let (signed, signature) = text.rsplit_once('.').ok_or_else(malformed)?;
+        let (version, payload) = signed.split_once('.').ok_or_else(malformed)?;
         match version.strip_prefix("wr").and_then(|it| it.parse::<u32>().ok()) {
             Some(_) if version == VERSION => {}
-            Some(_) => return Err(Code::TokenUnsupportedVersion),
-            None => return Err(Code::TokenInvalidFormat),
+            Some(_) => return Err(TokenError(Code::TokenUnsupportedVersion)),
+            None => return Err(malformed()),
         }
-        let decoded = |part: &str| BASE64.decode(part).map_err(|_| Code::TokenInvalidFormat);
-        let (payload, signature) = (decoded(payload)?, decoded(signature)?);
-        mac(key, signed).verify_slice(&signature).map_err(|_| Code::TokenBadSignature)?;
-        let token = serde_json::from_slice::<Self>(&payload);
-        let token = token.map_err(|_| Code::TokenInvalidFormat)?;
-        if token.scope == scope { Ok(token) } else { Err(Code::TokenScopeMismatch) }
+        let payload = BASE64.decode(payload).map_err(|_| malformed())?;
+        let signature = BASE64.decode(signature).map_err(|_| malformed())?;
+        let verified = mac(key, signed).verify_slice(&signature);
+        verified.map_err(|_| TokenError(Code::TokenBadSignature))?;
+        let token: Self = serde_json::from_slice(&payload).map_err(|_| malformed())?;
+        if token.scope == scope { Ok(token) } else { Err(TokenError(Code::TokenScopeMismatch)) }
     }
 }
 

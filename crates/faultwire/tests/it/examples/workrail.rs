@@ -195,7 +195,7 @@ async fn w3_w9_w11_each_code_of_the_domain_is_answered_when_it_is_so() {
     lock.lock().unwrap();
     let told =
         it.fails("continue_workflow", acked(&shown, &json!({})), "TOKEN_SESSION_LOCKED").await;
-    assert_eq!(told["retry"], json!({ "kind": "retryable_after_ms", "afterMs": 2000 }));
+    assert_eq!(told["retry"], json!({ "kind": "retryable_after_ms", "afterMs": 1000 }));
     drop(lock);
     it.fine("continue_workflow", acked(&shown, &json!({}))).await;
 
