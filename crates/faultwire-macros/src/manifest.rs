@@ -132,7 +132,7 @@ fn entry(
     let profiles = facts.profiles.iter().map(ToString::to_string);
     Ok(Some(quote! {
         ::faultwire::__manifest::Declared {
-            tool: #server::#tool,
+            tool: <#server>::#tool,
             category: #category,
             mutation: #mutation,
             requires: &[#(#requires),*],

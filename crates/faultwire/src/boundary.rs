@@ -15,20 +15,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use faultwire_contract::{Meta, Profile, Session, SessionState};
+use faultwire_contract::{Meta, Profile, Session};
 use rmcp::model::Tool;
 
 use crate::arguments::Schema;
 use crate::audit::Log;
+use crate::boundary::turn::Standing;
 use crate::manifest::Manifest;
 use crate::typed::TypedCode;
 
 /// How long a handler may take when nobody says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A server whose failures are those of the contract of `C`. Where the contract has rules for
-/// sessions, each boundary is one session: give every connection its own, or a clone, which begins
-/// anew.
+/// A server whose failures are those of the contract of `C`.
+///
+/// Where the contract has rules for sessions, each boundary is one session: give every connection
+/// its own, or a clone, for which nothing was begun yet. What the handler keeps of a session is its
+/// own to begin anew. Requests over HTTP that stand for themselves, as in the newest protocol, have
+/// no session that lasts: there the gateway keeps them.
 ///
 /// ```
 /// use faultwire::audit::{Log, Options};
@@ -54,7 +58,7 @@ pub struct Boundary<C, H> {
     /// How many undeclared codes were answered, over all clones.
     undeclared: Arc<AtomicU64>,
     /// How the session stands, where the contract has rules for it.
-    standing: Mutex<SessionState>,
+    standing: Mutex<Standing>,
     /// Schemas of tools, compiled at their first use.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     code: PhantomData<fn() -> C>,
@@ -136,8 +140,8 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         self
     }
 
-    /// What happens when a tool in the [manifest](crate::manifest) answers with a code that it does
-    /// not declare. If this is true, as it is in debug builds, the client is told an internal
+    /// What happens when a tool of a server with a [manifest](crate::manifest) answers with a code
+    /// that it does not declare, or is not in the manifest itself. If this is true, as it is in debug builds, the client is told an internal
     /// failure instead, so that a test sees it; else the code passes. Either way it is counted, and
     /// marked in the log.
     #[must_use]

@@ -167,6 +167,8 @@ pub mod __manifest {
 pub use obedient::Obedient;
 #[cfg(feature = "axum")]
 pub use problem::{ProblemLayer, Problems};
+#[doc(hidden)]
+pub use set::listed as __listed;
 pub use set::{CodeSet, Listed, Widen, Widened};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 pub use unknown::Unknown;

@@ -11,6 +11,7 @@ use faultwire_contract::{Aspect, Condition, Contract};
 use rmcp::model::Tool;
 use serde::Serialize;
 use serde::ser::SerializeMap;
+use serde_json::Value;
 
 use crate::edge;
 use crate::failure::Failure;
@@ -19,7 +20,7 @@ use crate::typed::TypedCode;
 
 pub use inventory;
 
-/// What boundaries answer for any tool.
+/// What boundaries answer for any tool; where the contract has rules for sessions, for these, too.
 const OF_THE_BOUNDARY: [Condition; 6] = [
     Condition::InvalidArguments,
     Condition::Timeout,
@@ -168,6 +169,12 @@ impl Manifest {
         self.tools.is_empty()
     }
 
+    /// Whether there is such a tool.
+    #[must_use]
+    pub fn has(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
     /// Whether this tool may answer with this code.
     #[must_use]
     pub fn declares(&self, tool: &str, code: &str) -> bool {
@@ -192,21 +199,41 @@ impl Manifest {
         if committed == json {
             return None;
         }
-        let missing = |from: &str, of: &str, sign: &'static str| {
-            let lines: BTreeSet<&str> = of.lines().collect();
-            let only = from.lines().filter(|line| !lines.contains(line)).take(20);
-            only.flat_map(|line| ["\n", sign, line]).collect::<String>()
-        };
-        let (gone, new) = (missing(committed, &json, "-"), missing(&json, committed, "+"));
-        Some(format!("the tools are not what it says{gone}{new}"))
+        Some(format!("the tools are not what it says{}", differences(committed, &json)))
     }
+}
+
+/// What two manifests have that the other lacks, tool by tool.
+fn differences(committed: &str, now: &str) -> String {
+    let (before, now) = (facts(committed), facts(now));
+    let gone = before.difference(&now).map(|fact| ["\n- ", fact]);
+    let new = now.difference(&before).map(|fact| ["\n+ ", fact]);
+    gone.chain(new).take(20).flatten().collect()
+}
+
+/// Every fact of a manifest, with the name of its tool.
+fn facts(manifest: &str) -> BTreeSet<String> {
+    let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
+    let tools = manifest["tools"].as_array().into_iter().flatten();
+    let facts = tools.filter_map(Value::as_object).flat_map(|tool| {
+        let name = &tool.get("name").and_then(Value::as_str).unwrap_or("?");
+        let facts = tool.iter().flat_map(|(key, value)| match value {
+            Value::Array(values) => values.iter().map(|one| (key, one)).collect(),
+            one => vec![(key, one)],
+        });
+        facts.map(|(key, value)| format!("{name}: {key} {value}")).collect::<Vec<_>>()
+    });
+    let head = manifest.as_object().into_iter().flatten().filter(|(key, _)| *key != "tools");
+    facts.chain(head.map(|(key, value)| format!("{key} {value}"))).collect()
 }
 
 /// All that a tool with these codes may answer: its own, and the boundary's.
 fn codes(contract: &'static Contract, listed: &Listed) -> BTreeSet<&'static str> {
     let ids = contract.codes().iter().map(|code| code.id.as_str());
     let mut codes: BTreeSet<&str> = ids.filter(|id| listed.holds(id)).collect();
-    for condition in OF_THE_BOUNDARY {
+    let of_sessions = [Condition::NotReady, Condition::Locked];
+    let of_sessions = of_sessions.into_iter().filter(|_| contract.session.is_some());
+    for condition in OF_THE_BOUNDARY.into_iter().chain(of_sessions) {
         let aspects = [None, Some(Aspect::Missing), Some(Aspect::Type), Some(Aspect::Value)];
         for aspect in aspects.into_iter().chain([Some(Aspect::Format)]) {
             codes.insert(&contract.code_for(condition, aspect).id);

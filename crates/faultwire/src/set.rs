@@ -112,7 +112,7 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// assert_eq!(post("Ahoy").unwrap_err().code(), tuitbot::Code::XAuthExpired);
 /// ```
 ///
-/// A code that the set lacks:
+/// Neither a code that the set lacks compiles, nor a set of another contract in it:
 ///
 /// ```compile_fail
 /// # use faultwire::{Failure, tuitbot};
@@ -121,6 +121,11 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 ///     Err(tuitbot::x_forbidden().into())
 /// }
 /// # let _ = read();
+/// ```
+///
+/// ```compile_fail
+/// # use faultwire::{kaiza, tuitbot};
+/// faultwire::codes! { Mixed of tuitbot: kaiza::Code { NotFound } }
 /// ```
 #[macro_export]
 macro_rules! codes {
@@ -137,11 +142,18 @@ macro_rules! codes {
         impl $crate::CodeSet for $name {
             type Code = $contract::Code;
             const LISTED: $crate::Listed = $crate::Listed::Several(&[
-                $($(<$base as $crate::CodeSet>::LISTED,)+)?
+                $($($crate::__listed::<$base, $contract::Code>(),)+)?
                 $($crate::Listed::One($contract::Code::$code.id()),)*
             ]);
         }
     )+ };
+}
+
+/// The codes of a set, which is of this contract.
+#[doc(hidden)]
+#[must_use]
+pub const fn listed<S: CodeSet<Code = C>, C: TypedCode>() -> Listed {
+    S::LISTED
 }
 
 impl<R: Row, S: CodeSet<Code = R::Code>> From<Draft<R>> for Failure<S> {

@@ -33,6 +33,8 @@ pub(super) struct Asked {
     pub has_output_schema: bool,
     /// The server has the tool.
     pub is_known: bool,
+    /// How many sessions were begun before it.
+    pub turn: u64,
 }
 
 /// A failure, and the number of JSON-RPC that it came with.
@@ -68,6 +70,7 @@ impl Asked {
             trace: None,
             has_output_schema: false,
             is_known: false,
+            turn: 0,
         }
     }
 
@@ -181,13 +184,16 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// Recorded first, then given back to be sent.
     async fn answer(&self, asked: &Asked, failed: Failed) -> Answer {
         let Failed { mut report, mut upstream_code, .. } = failed;
+        self.turn_lost(asked, &report.code);
         let undeclared = !self.declares(asked, &report.code);
         if undeclared {
             self.undeclared.fetch_add(1, Ordering::Relaxed);
             let (tool, code) = (asked.tool.as_deref().unwrap_or_default(), &report.code);
             tracing::error!(tool, code, "the tool does not declare the code that it answers");
             if self.settings.is_strict {
-                let what = format!("{tool} answers {code}, which it does not declare");
+                let known = self.manifest.has(tool);
+                let why = if known { "which it does not declare" } else { "and is not declared" };
+                let what = format!("{tool} answers {code}, {why}");
                 upstream_code = Some(Value::from(code.as_str()));
                 report = observed::<C>(Condition::Internal, &what);
             }
@@ -205,7 +211,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             ..Call::default()
         };
         let answer = self.log.answer_async(fault, &call, Surface::Mcp, self.settings.profile).await;
-        self.turn_lost(answer.fault.code());
+        self.turn_lost(asked, &answer.fault.code().id);
         answer
     }
 

@@ -89,6 +89,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let mut asked = Asked::of(&context, TOOLS_CALL);
         asked.tool = Some(request.name.to_string());
         asked.is_known = tool.is_some();
+        asked.turn = self.turn();
         asked.arguments = request.arguments.clone().map(Value::Object);
         asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
         let against = tool

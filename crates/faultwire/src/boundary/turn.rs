@@ -3,7 +3,7 @@
 
 use std::sync::PoisonError;
 
-use faultwire_contract::{Code, Condition, Outcome, SessionCall, SessionRules, SessionState};
+use faultwire_contract::{Condition, Outcome, SessionCall, SessionRules, SessionState};
 use rmcp::ServerHandler;
 use rmcp::model::Tool;
 
@@ -11,6 +11,14 @@ use crate::boundary::Boundary;
 use crate::boundary::answer::{Asked, Failed};
 use crate::typed::TypedCode;
 use crate::watch::observed;
+
+/// How a session stands.
+#[derive(Default)]
+pub(super) struct Standing {
+    state: SessionState,
+    /// How many were begun.
+    begun: u64,
+}
 
 impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// What is against a call as the session stands, if something is.
@@ -24,7 +32,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             read_only: hints.is_some_and(|hints| hints.read_only_hint == Some(true)),
             workspace_root: root.as_deref(),
         };
-        let condition = rules.judge(self.standing(|standing| *standing), &call).err()?;
+        let condition = rules.judge(self.standing(|standing| standing.state), &call).err()?;
         let message = match condition {
             Condition::NotReady => format!("No session was begun; call {} first", rules.begin),
             _ => "The session is locked after a failure; end it, or begin anew".to_owned(),
@@ -37,15 +45,27 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// A call went well.
     pub(super) fn turn_over(&self, asked: &Asked) {
         if let (Some(rules), Some(tool)) = (self.rules(), &asked.tool) {
-            self.standing(|standing| *standing = rules.after_success(*standing, tool));
+            self.standing(|standing| {
+                standing.state = rules.after_success(standing.state, tool);
+                standing.begun += u64::from(*tool == rules.begin);
+            });
         }
     }
 
-    /// A call failed with this code.
-    pub(super) fn turn_lost(&self, code: &Code) {
-        if let Some(rules) = self.rules() {
-            self.standing(|standing| *standing = rules.after_failure(*standing, code));
+    /// A call failed with this code. One of a session that is over locks no other.
+    pub(super) fn turn_lost(&self, asked: &Asked, code: &str) {
+        if let (Some(rules), Some(code)) = (self.rules(), C::contract().code(code)) {
+            self.standing(|standing| {
+                if asked.turn == standing.begun {
+                    standing.state = rules.after_failure(standing.state, code);
+                }
+            });
         }
+    }
+
+    /// How many sessions were begun.
+    pub(super) fn turn(&self) -> u64 {
+        self.standing(|standing| standing.begun)
     }
 
     fn rules(&self) -> Option<&'static SessionRules> {
@@ -53,7 +73,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         self.inner.get_tool(&rules.begin).is_some().then_some(rules)
     }
 
-    fn standing<T>(&self, look: impl FnOnce(&mut SessionState) -> T) -> T {
+    fn standing<T>(&self, look: impl FnOnce(&mut Standing) -> T) -> T {
         look(&mut self.standing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -13,6 +13,7 @@ mod manifest;
 mod obedient;
 mod opening;
 mod problem;
+mod sessions;
 mod sim;
 mod support;
 mod tamper;

@@ -50,6 +50,7 @@ fn platform() -> Result<(), Failure<Platform>> {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Bot {}
 
+/// What every tool of this contract may answer.
 const BOUNDARYS: [&str; 5] =
     ["db_error", "invalid_input", "serialization_error", "validation_error", "x_network_error"];
 
@@ -91,43 +92,41 @@ fn t6_a_manifest_says_what_each_tool_needs_and_may_answer() {
 fn t6_a_committed_manifest_that_differs_or_is_missing_fails() {
     let dir = Dir::new();
     let path = dir.path().join("manifest.json");
-    let path = path.to_str().unwrap();
-    let said = |what: fn(&str), path: &str| {
-        let path = path.to_owned();
-        let panic = std::panic::catch_unwind(move || what(&path)).unwrap_err();
-        *panic.downcast::<String>().unwrap()
-    };
-    let ours: fn(&str) = |path| assert_manifest!(Bot, path);
-    let missing = said(ours, path);
+    let missing = compared(&path, false).unwrap_err();
     assert!(missing.contains("there is no such file"), "{missing}");
     assert!(missing.contains("FAULTWIRE_UPDATE=1 cargo test -p faultwire"), "{missing}");
 
     // The command writes it.
-    update(path);
-    ours(path);
-    let good = std::fs::read_to_string(path).unwrap();
+    compared(&path, true).unwrap();
+    compared(&path, false).unwrap();
+    let good = std::fs::read_to_string(&path).unwrap();
     assert_eq!(good, Manifest::of::<Bot>().to_json());
 
-    std::fs::write(path, good.replace("\"tweet_too_long\"", "\"x_forbidden\"")).unwrap();
-    let drifted = said(ours, path);
-    assert!(drifted.contains("\n-        \"x_forbidden\""), "{drifted}");
-    assert!(drifted.contains("\n+        \"tweet_too_long\""), "{drifted}");
+    // A code that another tool has, too, is missed where it belongs.
+    std::fs::write(&path, good.replacen("\"x_api_error\"", "\"x_forbidden\"", 1)).unwrap();
+    let drifted = compared(&path, false).unwrap_err();
+    let what = "\n- ask: possible_error_codes \"x_forbidden\"\
+                \n+ ask: possible_error_codes \"x_api_error\"\n";
+    assert!(drifted.contains(what), "{drifted}");
+    std::fs::write(&path, "no JSON").unwrap();
+    assert!(compared(&path, false).unwrap_err().contains("\n+ contract \"tuitbot\""));
 
-    let nobody: fn(&str) = |path| assert_manifest!(String, path);
-    assert!(said(nobody, path).contains("no tool of this server is declared"));
+    let nobody = std::panic::catch_unwind(|| assert_manifest!(String, "nosuch.json")).unwrap_err();
+    let nobody = nobody.downcast::<String>().unwrap();
+    assert!(nobody.contains("no tool of this server is declared"), "{nobody}");
 }
 
-/// Runs this test binary again, as its user would who wants a new manifest.
-fn update(path: &str) {
+/// Runs this test binary again, as its user would who compares a manifest, or wants a new one.
+fn compared(path: &Path, update: bool) -> Result<(), String> {
     let tests = std::env::current_exe().unwrap();
     let ran = Command::new(tests)
         .args(["--exact", "manifest::the_manifest_at_a_place", "--ignored"])
-        .env("FAULTWIRE_UPDATE", "1")
+        .env("FAULTWIRE_UPDATE", if update { "1" } else { "0" })
         .env("MANIFEST", path)
         .output()
         .unwrap();
-    assert!(ran.status.success(), "{ran:?}");
-    assert!(Path::new(path).exists(), "{ran:?}");
+    let said = String::from_utf8(ran.stdout).unwrap() + &String::from_utf8(ran.stderr).unwrap();
+    if ran.status.success() { Ok(()) } else { Err(said) }
 }
 
 #[test]
