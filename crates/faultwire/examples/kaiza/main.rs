@@ -11,6 +11,7 @@ mod plan;
 mod policy;
 mod workspace;
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -133,8 +134,7 @@ impl Kaiza {
         Parameters(Read { path }): Parameters<Read>,
     ) -> Result<String, Failure> {
         let workspace = self.begun()?.workspace;
-        // What is no plain file may keep a thread for ever.
-        let text = tokio::task::spawn_blocking(move || workspace.place(&path)?.read()).await??;
+        let text = blocking(move || workspace.place(&path)?.read()).await?;
         Ok(json!({ "sha256": workspace::hash(text.as_bytes()), "text": text }).to_string())
     }
 
@@ -143,7 +143,8 @@ impl Kaiza {
         &self,
         Parameters(WriteFile { target, content }): Parameters<WriteFile>,
     ) -> Result<String, Failure> {
-        self.write(&target, |_| Ok(content)).map_err(|failure| placed(failure, &target))
+        let kaiza = self.clone();
+        blocking(move || kaiza.write(&target, |_| Ok(content))).await
     }
 
     #[tool(description = "Applies a patch to a file under a plan")]
@@ -151,11 +152,13 @@ impl Kaiza {
         &self,
         Parameters(ApplyPatch { target, patch }): Parameters<ApplyPatch>,
     ) -> Result<String, Failure> {
-        let written = self.write(&target, |now| {
+        let kaiza = self.clone();
+        let change = move |now: Vec<u8>| {
+            let now = String::from_utf8(now).fault(Code::PatchApplyFailed)?;
             let patch = diffy::Patch::from_str(&patch).fault(Code::PatchInvalid)?;
-            diffy::apply(now, &patch).fault(Code::PatchApplyFailed)
-        });
-        written.map_err(|failure| placed(failure, &target))
+            diffy::apply(&now, &patch).fault(Code::PatchApplyFailed)
+        };
+        blocking(move || kaiza.write(&target, change)).await
     }
 
     #[tool(description = "Reads the audit log", annotations(read_only_hint = true))]
@@ -163,12 +166,16 @@ impl Kaiza {
         &self,
         Parameters(ReadAudit { last }): Parameters<ReadAudit>,
     ) -> Result<String, Failure> {
-        if let Err(finding) = verify(&Disk::new(&self.audit), &Expect::default(), &mut |_| {}) {
-            let cause = Some(finding.to_string().into());
-            let context = Report { cause, ..Report::default() };
-            return Err(Failure::invariant_violation("AUDIT_LOG_INTACT", context));
-        }
-        let text = std::fs::read_to_string(self.audit.join("audit-log.jsonl"))?;
+        let audit = self.audit.clone();
+        let text = blocking(move || {
+            verify(&Disk::new(&audit), &Expect::default(), &mut |_| {}).map_err(|finding| {
+                let cause = Some(finding.to_string().into());
+                let context = Report { cause, ..Report::default() };
+                Failure::invariant_violation("AUDIT_LOG_INTACT", context)
+            })?;
+            Ok(std::fs::read_to_string(audit.join("audit-log.jsonl"))?)
+        });
+        let text = text.await?;
         let records: Vec<Value> = text
             .lines()
             .rev()
@@ -182,7 +189,15 @@ impl Kaiza {
     fn write(
         &self,
         target: &Target,
-        change: impl FnOnce(&str) -> Result<String, Failure>,
+        change: impl FnOnce(Vec<u8>) -> Result<String, Failure>,
+    ) -> Result<String, Failure> {
+        self.change(target, change).map_err(|failure| placed(failure, target))
+    }
+
+    fn change(
+        &self,
+        target: &Target,
+        change: impl FnOnce(Vec<u8>) -> Result<String, Failure>,
     ) -> Result<String, Failure> {
         let Begun { role, workspace, .. } = self.begun()?;
         let place = workspace.place(&target.path)?;
@@ -200,8 +215,11 @@ impl Kaiza {
         if role == Role::Windsurf && !place.is_under("docs/reports") {
             plan::allows(&workspace, target.plan_hash.as_deref(), &place)?;
         }
+        // One at a time, here and in other processes: what was seen must still be there.
+        let lock = File::create(self.audit.join("workspace.lock"))?;
+        lock.lock()?;
         let now = place.unchanged(target.previous_hash.as_deref())?;
-        let content = change(&now)?;
+        let content = change(now)?;
         policy::allows(&place, &content)?;
         place.write(&content)?;
         Ok(json!({ "sha256": workspace::hash(content.as_bytes()) }).to_string())
@@ -225,6 +243,13 @@ impl Kaiza {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Kaiza {}
 
+/// Work that waits for a disk, on a thread that may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await?
+}
+
 /// Names the plan and its phase in a failure.
 fn placed(mut failure: Failure, target: &Target) -> Failure {
     let session = &mut failure.report_mut().session;
@@ -235,10 +260,17 @@ fn placed(mut failure: Failure, target: &Target) -> Failure {
 
 /// The program audits itself before it serves (K15).
 fn start(root: &Path, audit: &Path) -> Result<Boundary<Code, Kaiza>, Failure> {
-    Workspace::open(root).map_err(|error| {
-        let message = Some(format!("There is no workspace: {error}"));
-        Failure::startup_failure(Code::BootstrapFailure, Report { message, ..Report::default() })
-    })?;
+    let bootstrap = |what: String| {
+        let context = Report { message: Some(what), ..Report::default() };
+        Failure::startup_failure(Code::BootstrapFailure, context)
+    };
+    let workspace = Workspace::open(root);
+    let workspace =
+        workspace.map_err(|error| bootstrap(format!("There is no workspace: {error}")))?;
+    // Whoever reads the log's key can write another log.
+    if std::path::absolute(audit).is_ok_and(|audit| audit.starts_with(workspace.root())) {
+        return Err(bootstrap("The audit log cannot be in the workspace".to_owned()));
+    }
     let log = Log::open(audit, Options::default()).map_err(|error| {
         let code = match &error {
             OpenError::Locked { .. } => Code::AuditLockFailed,

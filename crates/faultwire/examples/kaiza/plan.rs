@@ -20,7 +20,7 @@ pub fn allows(workspace: &Workspace, wanted: Option<&str>, place: &Place) -> Res
     })?;
     let plans = std::fs::read_dir(workspace.root().join("docs/plans"));
     let plans = plans.into_iter().flatten().flatten().map(|entry| entry.path());
-    let texts = plans.filter_map(|path| std::fs::read(path).ok());
+    let texts = plans.filter(|path| path.is_file()).filter_map(|path| std::fs::read(path).ok());
     let text = texts.into_iter().find(|text| hash(text) == wanted);
     let text = text.ok_or_else(errors::plan_not_found)?;
     let plan: Plan = serde_json::from_slice(&text).fault(Code::PlanEnforcementFailed)?;

@@ -1,13 +1,16 @@
 //! The workspace, and what is in it. No path leads out of it, links included.
 
-use std::fmt::Write;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
 use faultwire::ResultExt;
 use faultwire::kaiza::{self as errors, Code, Failure};
 use sha2::{Digest, Sha256};
+
+/// Larger files are nobody's to read as a whole.
+const LARGEST: u64 = 8 << 20;
 
 #[derive(Clone)]
 pub struct Workspace {
@@ -30,44 +33,55 @@ impl Place {
         &self.relative
     }
 
+    /// What is there now: nothing, or a plain file.
+    fn bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let found = match fs::symlink_metadata(&self.absolute) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(errors::file_read_failed().cause(&error).into()),
+        };
+        // Pipes and the like would keep us waiting.
+        if !found.is_file() || found.len() > LARGEST {
+            let what = format!("That is no plain file of at most {LARGEST} bytes");
+            return Err(errors::file_read_failed().message(what).into());
+        }
+        fs::read(&self.absolute).map(Some).fault(Code::FileReadFailed)
+    }
+
     /// The text of the file there.
     pub fn read(&self) -> Result<String, Failure> {
-        fs::read_to_string(&self.absolute).fault_with(|error| match error.kind() {
-            ErrorKind::NotFound => Failure::from(errors::file_not_found()),
-            _ => errors::file_read_failed().cause(&error).into(),
-        })
+        let bytes = self.bytes()?.ok_or_else(errors::file_not_found)?;
+        String::from_utf8(bytes).fault(Code::FileReadFailed)
     }
 
     /// What is there now, if it is still what the caller has seen.
-    pub fn unchanged(&self, seen: Option<&str>) -> Result<String, Failure> {
-        let now = match fs::read_to_string(&self.absolute) {
-            Ok(now) => now,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return match seen {
-                    None => Ok(String::new()),
-                    Some(_) => Err(errors::file_not_found().into()),
-                };
-            }
-            // Writing will show what it is.
-            Err(_) if seen.is_none() => return Ok(String::new()),
-            Err(error) => return Err(errors::file_read_failed().cause(&error).into()),
-        };
-        match seen {
-            None => Err(errors::file_already_exists().into()),
-            Some(seen) if seen != hash(now.as_bytes()) => Err(errors::hash_mismatch().into()),
-            Some(_) => Ok(now),
+    pub fn unchanged(&self, seen: Option<&str>) -> Result<Vec<u8>, Failure> {
+        if self.absolute.is_dir() {
+            return Err(errors::file_write_failed().message("That is a directory").into());
+        }
+        match (self.bytes()?, seen) {
+            (None, None) => Ok(Vec::new()),
+            (None, Some(_)) => Err(errors::file_not_found().into()),
+            (Some(_), None) => Err(errors::file_already_exists().into()),
+            (Some(now), Some(seen)) if seen == hash(&now) => Ok(now),
+            (Some(_), Some(_)) => Err(errors::hash_mismatch().into()),
         }
     }
 
-    /// All of it or nothing: a file is replaced as a whole.
+    /// All of it or nothing: a file is replaced as a whole, and keeps its mode.
     pub fn write(&self, content: &str) -> Result<(), Failure> {
-        let read_only = |found: fs::Metadata| found.permissions().readonly();
-        if fs::metadata(&self.absolute).is_ok_and(read_only) {
+        let mode = fs::metadata(&self.absolute).map(|found| found.permissions()).ok();
+        if mode.as_ref().is_some_and(fs::Permissions::readonly) {
             return Err(errors::insufficient_permissions().into());
         }
-        let beside = self.absolute.with_extension("kaiza-new");
-        fs::write(&beside, content).fault(Code::FileWriteFailed)?;
-        fs::rename(&beside, &self.absolute).map_err(|error| {
+        // A name that nobody can have laid a link at.
+        let beside = self.absolute.with_file_name(format!(".kaiza-{}", uuid::Uuid::new_v4()));
+        let written = OpenOptions::new().write(true).create_new(true).open(&beside);
+        let written = written
+            .and_then(|mut file| file.write_all(content.as_bytes()))
+            .and_then(|()| mode.map_or(Ok(()), |mode| fs::set_permissions(&beside, mode)))
+            .and_then(|()| fs::rename(&beside, &self.absolute));
+        written.map_err(|error| {
             // The failure is told; what is left over is not worth another.
             let _ = fs::remove_file(&beside);
             errors::file_write_failed().cause(&error).into()

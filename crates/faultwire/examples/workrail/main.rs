@@ -10,7 +10,9 @@ mod store;
 mod token;
 mod workflow;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -62,15 +64,10 @@ impl WorkRail {
     #[tool(description = "Starts a workflow, and shows its first step")]
     async fn start_workflow(
         &self,
-        Parameters(Start { workflow_id, context }): Parameters<Start>,
+        Parameters(asked): Parameters<Start>,
     ) -> Result<String, Failure> {
-        let workflow = Workflow::read(&self.dir.join("workflows"), &workflow_id)?;
-        let state = workflow.begin(context)?;
-        let id = uuid::Uuid::new_v4().to_string();
-        fs::create_dir_all(self.dir.join("sessions").join(&id))?;
-        let session = Session::open(&self.dir.join("sessions"), &id)?;
-        session.append(0, &workflow_id, &state)?;
-        self.shown(&workflow, &state, &id, 0)
+        let server = self.clone();
+        tokio::task::spawn_blocking(move || server.begin(asked)).await?
     }
 
     #[tool(description = "Shows the step of a workflow, or acknowledges it and shows the next")]
@@ -78,9 +75,18 @@ impl WorkRail {
         &self,
         Parameters(asked): Parameters<Continue>,
     ) -> Result<String, Failure> {
-        // A disk may keep a thread for ever.
         let server = self.clone();
         tokio::task::spawn_blocking(move || server.go_on(asked)).await?
+    }
+
+    fn begin(&self, Start { workflow_id, context }: Start) -> Result<String, Failure> {
+        let workflow = Workflow::read(&self.dir.join("workflows"), &workflow_id)?;
+        let state = workflow.begin(context)?;
+        let id = uuid::Uuid::new_v4().to_string();
+        fs::create_dir_all(self.dir.join("sessions").join(&id))?;
+        let session = Session::open(&self.dir.join("sessions"), &id)?;
+        session.append(0, &workflow_id, &state)?;
+        self.shown(&workflow, &state, &id, 0)
     }
 
     fn go_on(&self, asked: Continue) -> Result<String, Failure> {
@@ -101,12 +107,13 @@ impl WorkRail {
         if ack.is_none() {
             return self.shown(&workflow, &state, &token.session, token.node);
         }
-        let state = workflow.next(state, asked.output.unwrap_or_else(|| json!({})))?;
-        // What was acknowledged before is not done twice.
         let node = token.node + 1;
-        if node == events.len() {
-            session.append(node, &event.workflow, &state)?;
+        // What was acknowledged before is not done twice, whatever it brings this time.
+        if node < events.len() {
+            return self.shown(&workflow, &session.snapshot(node)?, &token.session, node);
         }
+        let state = workflow.next(state, asked.output.unwrap_or_else(|| json!({})))?;
+        session.append(node, &event.workflow, &state)?;
         self.shown(&workflow, &state, &token.session, node)
     }
 
@@ -136,12 +143,12 @@ impl WorkRail {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for WorkRail {}
 
-/// The key that signs tokens; made when there is none.
+/// The key that signs tokens; made when there is none, for nobody else to read.
 fn key(path: &Path) -> Result<[u8; 64], Box<dyn std::error::Error>> {
-    if !path.exists() {
+    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         let mut key = [0; 64];
         getrandom::fill(&mut key)?;
-        fs::write(path, key)?;
+        file.write_all(&key)?;
     }
     let key = fs::read(path)?;
     key.try_into().map_err(|_| "the key is not 64 bytes long".into())

@@ -55,10 +55,12 @@ pub struct State {
 
 impl Workflow {
     pub fn read(dir: &Path, id: &str) -> Result<Self, WorkflowError> {
-        let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let text = std::fs::read(dir.join(format!("{id}.json"))).ok().filter(|_| plain);
-        let what = || WorkflowError(Wrong::WorkflowNotFound, format!("There is no workflow {id}"));
-        let text = text.ok_or_else(what)?;
+        let absent =
+            || WorkflowError(Wrong::WorkflowNotFound, format!("There is no workflow {id}"));
+        if !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            return Err(absent());
+        }
+        let text = std::fs::read(dir.join(format!("{id}.json"))).map_err(|_| absent())?;
         let mut workflow: Self = serde_json::from_slice(&text)
             .map_err(|error| WorkflowError(Wrong::InvalidState, format!("{id}: {error}")))?;
         if let Some(step) = workflow.steps.iter().find(|s| s.until.is_some() != s.most.is_some()) {

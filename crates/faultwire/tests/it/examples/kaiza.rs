@@ -139,10 +139,20 @@ async fn k1_k9_k12_each_code_of_the_domain_is_answered_when_it_is_so() {
     assert_eq!(fs::read_dir(it.dir.path().join("outside")).unwrap().count(), 0);
     it.fails("read_file", json!({ "path": "src/none" }), "FILE_NOT_FOUND").await;
     it.fails("read_file", json!({ "path": "src" }), "FILE_READ_FAILED").await;
-    // Nobody writes to the other end: the call is given up.
-    let made = Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+    // What is no plain file is not waited for, nor read without an end.
+    let made = Command::new("mkfifo").arg(root.join("src/pipe")).status().unwrap();
     assert!(made.success());
-    it.fails("read_file", json!({ "path": "pipe" }), "UNKNOWN_TOOL_FAILURE").await;
+    fs::File::create(root.join("src/huge")).unwrap().set_len(1 << 32).unwrap();
+    for path in ["src/pipe", "src/huge", "src/../pipe"] {
+        let code = if path.contains("..") { "PATH_TRAVERSAL_BLOCKED" } else { "FILE_READ_FAILED" };
+        it.fails("read_file", json!({ "path": path }), code).await;
+        it.write_fails(path, "x", &good, code).await;
+    }
+    // Another process is writing, and does not end: the call is given up.
+    let lock = fs::File::create(it.dir.path().join("audit/workspace.lock")).unwrap();
+    lock.lock().unwrap();
+    it.write_fails("src/late.txt", "x", &good, "UNKNOWN_TOOL_FAILURE").await;
+    drop(lock);
 
     // What a plan allows.
     it.write_fails("src/a.txt", "one\n", &"0".repeat(64), "PLAN_NOT_FOUND").await;
@@ -177,6 +187,17 @@ async fn k1_k9_k12_each_code_of_the_domain_is_answered_when_it_is_so() {
     it.fails("apply_patch", patch(&hash("two\n"), &again), "INSUFFICIENT_PERMISSIONS").await;
     fs::create_dir_all(root.join("src/dir")).unwrap();
     it.write_fails("src/dir", "x", &good, "FILE_WRITE_FAILED").await;
+    symlink("/dev/full", root.join("src/full")).unwrap();
+    it.write_fails("src/full", "x", &good, "OUTSIDE_WORKSPACE").await;
+    it.write_fails(&format!("src/{}", "n".repeat(300)), "x", &good, "FILE_READ_FAILED").await;
+
+    // Links laid where a file might be written on its way are not followed, and nothing that is no
+    // text is lost.
+    fs::write(root.join("src/bin.dat"), b"\xff\xfe precious").unwrap();
+    it.write_fails("src/bin.dat", "gone", &good, "FILE_ALREADY_EXISTS").await;
+    symlink("../../outside/owned", root.join("src/b.kaiza-new")).unwrap();
+    it.fine("write_file", json!({ "path": "src/b.txt", "content": "b", "plan_hash": good })).await;
+    assert_eq!(fs::read_dir(it.dir.path().join("outside")).unwrap().count(), 0);
 
     // What breaks a rule locks the session, but for reading and reports.
     for (path, content, code) in [
@@ -227,11 +248,33 @@ fn refused(dir: &Path) -> Value {
 }
 
 #[tokio::test]
+async fn of_two_that_write_at_once_one_is_told_so() {
+    let it = Kaiza::start().await;
+    it.begin("ANTIGRAVITY").await;
+    for round in 0..50 {
+        let write = |content: &str| {
+            let path = format!("docs/{round}.md");
+            it.example.call("write_file", json!({ "path": path, "content": content }))
+        };
+        let (one, other) = tokio::join!(write("one"), write("other"));
+        let failed = [&one, &other].map(|result| result.is_error == Some(true));
+        assert!(failed[0] != failed[1], "{round}: {} {}", text(&one), text(&other));
+    }
+}
+
+#[tokio::test]
 async fn k6_k15_it_audits_itself_before_it_serves() {
     let it = Kaiza::start().await;
     assert_eq!(refused(it.dir.path()), "AUDIT_LOCK_FAILED", "it is served already");
     let bare = Dir::new();
     assert_eq!(refused(bare.path()), "BOOTSTRAP_FAILURE", "there is no workspace");
+    let inside = Dir::new();
+    fs::create_dir_all(inside.path().join("work")).unwrap();
+    symlink(".", inside.path().join("work/loop")).unwrap();
+    let root = inside.path().join("work");
+    let audit = root.join("audit");
+    let output = Command::new(program("kaiza")).args([&root, &audit]).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("BOOTSTRAP_FAILURE"));
     fs::create_dir_all(bare.path().join("work")).unwrap();
     fs::create_dir_all(bare.path().join("audit")).unwrap();
     fs::write(bare.path().join("audit/audit-log.jsonl"), "no log of ours\n").unwrap();
