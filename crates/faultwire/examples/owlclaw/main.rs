@@ -13,10 +13,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use axum::routing::post;
 use axum::{Json, Router};
 use faultwire::audit::{Log, Options};
@@ -34,8 +36,8 @@ use clients::Clients;
 use quote::{Quote, Supplier, Wanted};
 
 const DEADLINE: Duration = Duration::from_secs(2);
-/// The protocol versions that the API can be asked for by header.
-const PROTOCOLS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// The protocol versions that can be asked for by header.
+const PROTOCOLS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// The capability, whichever way it is asked for.
 struct Capability {
@@ -62,13 +64,17 @@ async fn over_http(
     headers: HeaderMap,
     Json(wanted): Json<Wanted>,
 ) -> Result<Json<Quote>, Failure> {
-    // Who names a protocol can be told to take another one.
-    let named = headers.get("mcp-protocol-version").and_then(|it| it.to_str().ok());
+    capability.quote(&headers, &wanted).await.map(Json)
+}
+
+/// Who names a protocol by header can be told to take another one, whichever way it is asked.
+async fn versioned(request: Request, next: Next) -> Result<Response, Failure> {
+    let named = request.headers().get("mcp-protocol-version").and_then(|it| it.to_str().ok());
     if named.is_some_and(|named| !PROTOCOLS.contains(&named)) {
         let unsupported = errors::protocol_unsupported_version().status::<426>();
         return Err(unsupported.details(&supported(&PROTOCOLS)).into());
     }
-    capability.quote(&headers, &wanted).await.map(Json)
+    Ok(next.run(request).await)
 }
 
 /// Over MCP.
@@ -128,7 +134,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let api = Router::new()
         .route("/v1/quote", post(over_http))
         .with_state(Arc::clone(&capability))
+        .layer(from_fn(versioned))
         .layer(ProblemLayer::<Code>::new(log.clone()).deadline(DEADLINE));
+    let problems = ProblemLayer::<Code>::new(log.clone()).deadline(DEADLINE * 2);
     let server = OwlClaw { capability, tool_router: OwlClaw::tool_router() };
     let server = Boundary::<Code, _>::new(server, log).deadline(DEADLINE);
     let mcp = StreamableHttpService::new(
@@ -136,8 +144,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default(),
     );
+    // What never gets to be MCP is told as over HTTP; what does is the boundary's, which is quicker.
+    let mcp = Router::new().nest_service("/mcp", mcp).layer(from_fn(versioned)).layer(problems);
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;
-    axum::serve(listener, api.nest_service("/mcp", mcp)).await?;
+    axum::serve(listener, api.merge(mcp)).await?;
     Ok(())
 }

@@ -37,7 +37,13 @@ impl Supplier {
         let answer = self.http.get(format!("{}/{}", self.url, wanted.tons)).send().await;
         let answer = answer.and_then(reqwest::Response::error_for_status).map_err(away)?;
         let price = answer.text().await.map_err(away)?;
-        // A supplier that sends no number is not what it was when this was written.
-        Ok(Quote { tons: wanted.tons, price: price.trim().parse()? })
+        // A supplier that sends no price is not what it was when this was written.
+        let price: f64 = price.trim().parse()?;
+        if !price.is_finite() || price < 0.0 {
+            return Err(errors::internal_unexpected()
+                .message("The supplier's price is none")
+                .into());
+        }
+        Ok(Quote { tons: wanted.tons, price })
     }
 }

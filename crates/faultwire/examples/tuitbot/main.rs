@@ -13,7 +13,7 @@ mod policy;
 mod posts;
 
 use std::io::Write;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use faultwire::audit::{Log, Options};
 use faultwire::contract::Meta;
@@ -34,10 +34,14 @@ faultwire::codes! {
     Posting of errors: Calling, Deciding { InvalidInput, TweetTooLong }
     /// What posting a thread may end in.
     Threading of errors: Posting { ThreadPartialFailure }
+    /// What looking up figures may end in.
+    Looking of errors: Calling { InvalidInput }
     /// What an upload may end in.
     Uploading of errors: Calling, Deciding { FileReadError, MediaUploadError, UnsupportedMediaType }
 }
 
+/// Larger files are not uploaded.
+const LARGEST: u64 = 16 << 20;
 /// What the platform takes.
 const MEDIA: [&str; 5] = ["gif", "jpg", "mp4", "png", "webp"];
 
@@ -84,9 +88,8 @@ impl TuitBot {
         Parameters(Compose { text, media_id }): Parameters<Compose>,
     ) -> Result<String, Failure<Posting>> {
         check(&text)?;
-        self.decide("compose", &text).widen()?;
+        self.decide("compose", vec![text.clone()]).await.widen()?;
         let id = self.platform.post(&text, None, media_id.as_deref()).await.widen()?;
-        self.posts().and_then(|posts| posts.add(&id, &text)).widen()?;
         Ok(json!({ "id": id }).to_string())
     }
 
@@ -102,7 +105,7 @@ impl TuitBot {
         for text in &texts {
             check(text).widen()?;
         }
-        self.decide("thread", &texts.join("\n")).widen()?;
+        self.decide("thread", texts.clone()).await.widen()?;
         let mut posted: Vec<String> = Vec::new();
         for text in &texts {
             let last = posted.last().map(String::as_str);
@@ -112,7 +115,6 @@ impl TuitBot {
                 Err(failure) if posted.is_empty() => return Err(failure.widen().into()),
                 Err(failure) => return Err(broken_off(&posted, &texts, &failure)),
             };
-            self.posts().and_then(|posts| posts.add(&id, text)).widen()?;
             posted.push(id);
         }
         Ok(json!({ "ids": posted }).to_string())
@@ -130,12 +132,8 @@ impl TuitBot {
             let what = format!("The platform takes {}, and no .{extension}", MEDIA.join(", "));
             return Err(errors::unsupported_media_type().message(what).into());
         }
-        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-            return Err(errors::file_read_error().message("That leads out of the media").into());
-        }
-        let bytes = std::fs::read(self.dir.join("media").join(path))
-            .map_err(|error| errors::file_read_error().cause(&error))?;
-        self.decide("upload_media", &file).widen()?;
+        self.decide("upload_media", Vec::new()).await.widen()?;
+        let bytes = media(&self.dir.join("media"), path)?;
         let id = self.platform.upload(bytes).await?;
         Ok(json!({ "media_id": id }).to_string())
     }
@@ -145,24 +143,45 @@ impl TuitBot {
     async fn stats(
         &self,
         Parameters(Stats { id }): Parameters<Stats>,
-    ) -> Result<String, Failure<Calling>> {
-        let figures = self.platform.figures(&id).await?;
+    ) -> Result<String, Failure<Looking>> {
+        if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(errors::invalid_input().message("That is no id of a tweet").into());
+        }
+        let figures = self.platform.figures(&id).await.widen()?;
         Ok(json!({ "id": id, "likes": figures["likes"], "views": figures["views"] }).to_string())
     }
 
-    /// Whether the operator's rules allow it.
-    fn decide(&self, tool: &str, text: &str) -> Result<(), Failure<Deciding>> {
-        let policy = Policy::read(&self.dir.join("policy.json"))?;
-        policy.allows(tool, text, self.posts()?.of_the_last_hour()?)
-    }
-
-    fn posts(&self) -> Result<Posts, Failure<Deciding>> {
-        Posts::open(&self.dir.join("posts.db"))
+    /// Whether the operator's rules allow it. Databases keep us waiting, on a thread that may.
+    async fn decide(
+        &self,
+        tool: &'static str,
+        texts: Vec<String>,
+    ) -> Result<(), Failure<Deciding>> {
+        let dir = self.dir.clone();
+        let decided = tokio::task::spawn_blocking(move || {
+            let policy = Policy::read(&dir.join("policy.json"))?;
+            policy.allows(tool, &texts.join("\n"))?;
+            Posts::open(&dir.join("posts.db"))?.reserve(&texts, policy.most_an_hour())
+        });
+        decided.await?
     }
 }
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for TuitBot {}
+
+/// A file among the media. Nothing leads out of them, links included.
+fn media(dir: &Path, path: &Path) -> Result<Vec<u8>, Failure<Uploading>> {
+    let unreadable = |error: std::io::Error| errors::file_read_error().cause(&error);
+    let found = dir.join(path).canonicalize().map_err(unreadable)?;
+    let dir = dir.canonicalize().map_err(unreadable)?;
+    let about = std::fs::metadata(&found).map_err(unreadable)?;
+    if !found.starts_with(dir) || !about.is_file() || about.len() > LARGEST {
+        let what = "That is no plain file among the media, or too large";
+        return Err(errors::file_read_error().message(what).into());
+    }
+    Ok(std::fs::read(found).map_err(unreadable)?)
+}
 
 /// Whether the platform would take the text.
 fn check(text: &str) -> Result<(), Failure<Posting>> {

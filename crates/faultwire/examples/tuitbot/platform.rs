@@ -50,7 +50,6 @@ impl Platform {
 
     /// The figures of a tweet.
     pub async fn figures(&self, id: &str) -> Result<Value, Failure<Calling>> {
-        let id: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
         self.ask(self.http.get(format!("{}/tweets/{id}/figures", self.url))).await
     }
 

@@ -31,6 +31,8 @@ impl Example {
     async fn start_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = Command::new(program(name))
             .args(arguments)
+            .env_remove("DEBUG_STACK")
+            .env_remove("X_TOKEN")
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

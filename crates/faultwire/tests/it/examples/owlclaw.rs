@@ -29,6 +29,8 @@ async fn price(Path(tons): Path<u32>) -> Response {
         66 => std::future::pending().await,
         67 => "a lot".into_response(),
         68 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        69 => "NaN".into_response(),
+        70 => "-4".into_response(),
         tons => (f64::from(tons) * 12.5).to_string().into_response(),
     }
 }
@@ -165,8 +167,22 @@ async fn o1_o2_o3_o4_o5_nine_rows_on_both_surfaces() {
     assert_eq!(seen.len(), Code::ALL.len());
 
     // O4: who names a protocol is told that there are others.
-    let named = it.over_http("good", "mcp-protocol-version: 1999-01-01\r\n", &wanted(1)).await;
-    assert_eq!((named.status, &named.body["code"]), (426, &json!("protocol.unsupported_version")));
+    let ancient = "mcp-protocol-version: 1999-01-01\r\n";
+    for path in ["POST /v1/quote", "POST /mcp"] {
+        let named = http::ask(&it.address, path, ancient, &hello.to_string()).await;
+        let told = (named.status, &named.body["code"]);
+        assert_eq!(told, (426, &json!("protocol.unsupported_version")), "{path}");
+    }
+    // What never gets to be MCP has a code and a record, too.
+    for headers in ["", "accept: application/json, text/event-stream\r\nmcp-session-id: nosuch\r\n"]
+    {
+        let lost = http::ask(&it.address, "POST /mcp", headers, r#"{"jsonrpc":"2.0"}"#).await;
+        assert!(lost.body["incident_id"].is_string(), "{}", lost.body);
+    }
+    for tons in [67, 69, 70] {
+        let bad = it.over_http("good", "", &wanted(tons)).await;
+        assert_eq!(bad.body["code"], "internal.unexpected", "{tons}");
+    }
     // A body that is none, and a path that is none, are told in the same way.
     let bad = http::ask(&it.address, "POST /v1/quote", "", "{").await;
     assert_eq!(bad.body["code"], "protocol.version_conflict");

@@ -139,6 +139,7 @@ impl Bot {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one row a condition")]
 async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
     let (platform, url) = Platform::start().await;
     let mut bot = Bot::start(&url, Some("good"), "api").await;
@@ -149,6 +150,9 @@ async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
 
     bot.fails("stats", json!({ "id": "t99" }), "not_found").await;
     bot.fails("stats", json!({}), "validation_error").await;
+    for id in ["", "t-1", "../t1", "t1/figures?"] {
+        bot.fails("stats", json!({ "id": id }), "invalid_input").await;
+    }
     bot.compose_fails(" \n", "invalid_input").await;
     bot.compose_fails(&"a".repeat(281), "tweet_too_long").await;
     bot.compose_fails("slow", "x_network_error").await;
@@ -167,6 +171,9 @@ async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
     let gif = json!({ "file": "a.gif" });
     let routed = bot.fails("upload_media", gif.clone(), "policy_denied_blocked").await;
     assert_eq!(routed["error"]["policy_decision"], "routed_to_approval");
+    bot.rules(&json!({ "hourly": 8 }));
+    let many: Vec<_> = (0..9).map(|number| number.to_string()).collect();
+    bot.fails("thread", json!({ "texts": many }), "policy_denied_rate_limited").await;
     bot.rules(&json!({ "hourly": 1 }));
     bot.compose_fails("once more", "policy_denied_rate_limited").await;
     bot.rules(&json!({ "hourly": "many" }));
@@ -174,15 +181,20 @@ async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
     assert_eq!(unclear["error"]["retryable"], true);
     bot.rules(&json!({}));
 
+    let media = bot.dir.path().join("media");
+    fs::write(media.join("b.png"), "no picture").unwrap();
+    fs::create_dir(media.join("dir.png")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", media.join("out.png")).unwrap();
     let uploaded = bot.ask("upload_media", gif).await;
     assert_eq!(uploaded["data"], json!({ "media_id": "m1" }));
     for (file, code) in [
         ("a.exe", "unsupported_media_type"),
         ("none.png", "file_read_error"),
         ("../../etc/a.png", "file_read_error"),
+        ("out.png", "file_read_error"),
+        ("dir.png", "file_read_error"),
         ("b.png", "media_upload_error"),
     ] {
-        fs::write(bot.dir.path().join("media/b.png"), "no picture").unwrap();
         bot.fails("upload_media", json!({ "file": file }), code).await;
     }
 
