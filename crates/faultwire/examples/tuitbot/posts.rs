@@ -12,7 +12,7 @@ pub struct Posts(Connection);
 
 impl Posts {
     pub fn open(path: &Path) -> Result<Self, Failure<Deciding>> {
-        let table = "CREATE TABLE IF NOT EXISTS posts (text TEXT, at INTEGER)";
+        let table = "CREATE TABLE IF NOT EXISTS tweets (text TEXT, at INTEGER)";
         let opened = Connection::open(path).and_then(|posts| {
             posts.execute(table, ())?;
             Ok(Self(posts))
@@ -25,10 +25,10 @@ impl Posts {
     pub fn reserve(&mut self, texts: &[String], most: usize) -> Result<(), Failure<Deciding>> {
         let mut reserve = || {
             let all = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let count = "SELECT count(*) FROM posts WHERE at > unixepoch() - 3600";
+            let count = "SELECT count(*) FROM tweets WHERE at > unixepoch() - 3600";
             let count = all.query_row(count, (), |row| row.get::<_, u32>(0))? as usize;
             for text in texts {
-                all.execute("INSERT INTO posts VALUES (?, unixepoch())", (text,))?;
+                all.execute("INSERT INTO tweets VALUES (?, unixepoch())", (text,))?;
             }
             let fits = count + texts.len() <= most;
             if fits { all.commit().map(|()| fits) } else { Ok(fits) }
