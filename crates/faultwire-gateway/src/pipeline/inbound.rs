@@ -46,6 +46,20 @@ impl Link {
         self.message_of_client(asker, line, place)
     }
 
+    /// The same for a line that was looked at already.
+    pub(crate) fn hear_seen(
+        &self,
+        asker: Asker<'_>,
+        line: &[u8],
+        seen: &Line<'_>,
+        place: Place,
+    ) -> Verdict {
+        match line.trim_ascii_start().first() {
+            None | Some(b'[') => self.hear_client(asker, line, place),
+            Some(_) => self.seen_of_client(asker, line, seen, place),
+        }
+    }
+
     /// A line of the client that is too long, of which only the id is known.
     pub(crate) fn overlong_of_client(&self, asker: Asker<'_>, id: Option<&str>) -> Verdict {
         if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
@@ -66,16 +80,25 @@ impl Link {
     }
 
     fn message_of_client(&self, asker: Asker<'_>, bytes: &[u8], place: Place) -> Verdict {
-        let line = peek(bytes);
+        self.seen_of_client(asker, bytes, &peek(bytes), place)
+    }
+
+    fn seen_of_client(
+        &self,
+        asker: Asker<'_>,
+        bytes: &[u8],
+        line: &Line<'_>,
+        place: Place,
+    ) -> Verdict {
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(asker, id, &line, place),
+            (Sort::Request, Some(id)) => self.request(asker, id, line, place),
             // No server must run what nobody has checked, and nobody could be answered.
             (Sort::Request | Sort::Notification, _)
                 if line.method.as_deref() == Some(wire::TOOLS_CALL) =>
             {
                 self.refuse_line(asker, bytes, "a call without an id")
             }
-            (Sort::Request | Sort::Notification, _) => self.notification(&line, bytes, place),
+            (Sort::Request | Sort::Notification, _) => self.notification(line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
             (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id).is_some() => {
                 Verdict::Pass

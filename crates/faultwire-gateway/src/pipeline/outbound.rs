@@ -75,8 +75,19 @@ impl Link {
         }
     }
 
+    /// A line of the server that was looked at already.
+    pub(crate) fn hear_seen_of_server(&self, line: &[u8], seen: &Line<'_>) -> Verdict {
+        match line.first() {
+            Some(b'{') => self.seen_of_server(line, seen),
+            _ => self.hear_server(line),
+        }
+    }
+
     fn message_of_server(&self, bytes: &[u8]) -> Verdict {
-        let line = peek(bytes);
+        self.seen_of_server(bytes, &peek(bytes))
+    }
+
+    fn seen_of_server(&self, bytes: &[u8], line: &Line<'_>) -> Verdict {
         // Servers print logs in JSON, too; what has no `jsonrpc` is no message to anybody.
         let whole = !matches!(line.sort(), Sort::Malformed(_));
         if whole && !says_jsonrpc(bytes) {
@@ -84,9 +95,9 @@ impl Link {
             return Verdict::Drop;
         }
         match (line.sort(), line.id) {
-            (Sort::Reply, Some(id)) => self.reply(id, &line, bytes),
-            (Sort::Request, Some(id)) if wire::is_id(id) => self.question(id, &line, bytes),
-            (Sort::Request | Sort::Notification, _) => self.notice(&line, bytes),
+            (Sort::Reply, Some(id)) => self.reply(id, line, bytes),
+            (Sort::Request, Some(id)) if wire::is_id(id) => self.question(id, line, bytes),
+            (Sort::Request | Sort::Notification, _) => self.notice(line, bytes),
             (Sort::Malformed(CUT_OFF), _) => Verdict::Unfinished,
             (Sort::Malformed(_), _) => {
                 self.garbled(bytes);

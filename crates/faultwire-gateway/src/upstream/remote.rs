@@ -1,6 +1,7 @@
 //! A server behind a URL: every message is a request of its own, and what comes back goes through
 //! the same pipeline as the lines of a process.
 
+mod connections;
 mod events;
 mod trouble;
 mod way;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use faultwire_contract::{Aspect, Condition, Sort, malformed, peek};
+use faultwire_contract::{Aspect, Condition, Line, Sort, malformed, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -28,7 +29,9 @@ use crate::link::{Link, Verdict};
 use crate::pipeline::NO_ROOM;
 use crate::room::{SHORT, Share};
 use crate::wire;
+use connections::Lent;
 use events::Events;
+use way::Answer;
 pub(crate) use way::{HttpsClient, Way, https_client};
 pub use way::{Remote as RemoteSettings, RemoteError};
 
@@ -142,7 +145,7 @@ impl Remote {
             headers.remove(VERSION);
         }
         let failing = match self.way.send(Method::POST, headers, line).await {
-            Ok(answer) if answer.status() == StatusCode::NOT_FOUND && had_session && !begins => {
+            Ok((answer, _)) if is_lost(&answer) && had_session && !begins => {
                 self.state().session = None;
                 drop(answer);
                 link.session_lost(label.id.as_deref());
@@ -150,7 +153,7 @@ impl Remote {
             }
             Ok(answer) => {
                 if begins {
-                    self.state().session = answer.headers().get(SESSION).cloned();
+                    self.state().session = answer.0.headers().get(SESSION).cloned();
                 }
                 self.hear(&link, answer, &label).await
             }
@@ -177,7 +180,7 @@ impl Remote {
     async fn hear(
         &self,
         link: &Arc<Link>,
-        answer: Response<Incoming>,
+        (answer, lent): Answer,
         label: &Label,
     ) -> Option<Failing> {
         let (head, body) = answer.into_parts();
@@ -190,7 +193,7 @@ impl Remote {
             return Some(protocol(link, Aspect::Malformed, why));
         }
         if head.status.is_success() && media.eq_ignore_ascii_case("text/event-stream") {
-            return self.hear_events(link, body, label).await;
+            return self.hear_events(link, body, lent, label).await;
         }
         let (body, _share) = match collect(link, body, limit).await {
             Ok(body) => body,
@@ -201,11 +204,14 @@ impl Remote {
             Err(Cut::NoRoom) => return Some(protocol(link, Aspect::Oversize, NO_ROOM)),
             Err(Cut::Broken(why)) => return Some(trouble::cut_off(link.contract(), &why)),
         };
+        lent.give_back();
         let json = media.eq_ignore_ascii_case("application/json");
+        let body = if json { line_of(body) } else { body };
         let id = label.id.as_deref();
+        let seen = peek(&body);
         // A reply is one, whatever the status says.
-        if json && id.is_some() && peek(&body).id == id {
-            self.take(link, body, label);
+        if json && id.is_some() && seen.id == id {
+            self.take(link, &body, &seen, label);
             return None;
         }
         if !head.status.is_success() {
@@ -214,7 +220,7 @@ impl Remote {
         match (json, body.trim_ascii().is_empty(), id) {
             (_, true, None) => None,
             (true, false, None) => {
-                self.take(link, body, label);
+                self.take(link, &body, &seen, label);
                 None
             }
             (true, false, Some(_)) => Some(wrong_reply(link, &body)),
@@ -233,6 +239,7 @@ impl Remote {
         &self,
         link: &Arc<Link>,
         mut body: Incoming,
+        lent: Lent,
         label: &Label,
     ) -> Option<Failing> {
         let limit = link.settings().limits.line_bytes;
@@ -244,12 +251,13 @@ impl Remote {
                     events.push(&data);
                     while let Some(event) = events.next_event() {
                         // A reply on the stream of a request is for that request or for nobody.
+                        let event = line_of(event);
                         let seen = peek(&event);
                         let is_reply = !matches!(seen.sort(), Sort::Request | Sort::Notification);
                         if is_reply && label.id.is_some() && seen.id != label.id.as_deref() {
                             return Some(wrong_reply(link, &event));
                         }
-                        self.take(link, event, label);
+                        self.take(link, &event, &seen, label);
                     }
                     let long = events.unfinished();
                     if long < SHORT {
@@ -272,6 +280,7 @@ impl Remote {
                     return Some(trouble::cut_off(link.contract(), "in the middle of an event"));
                 }
                 None => {
+                    lent.give_back();
                     let why = "The server's stream ended without the reply";
                     return Some(protocol(link, Aspect::Malformed, why));
                 }
@@ -280,13 +289,9 @@ impl Remote {
     }
 
     /// A message of the server.
-    fn take(&self, link: &Link, mut line: Vec<u8>, label: &Label) {
-        line.truncate(line.trim_ascii_end().len());
-        line.drain(..line.len() - line.trim_ascii_start().len());
-        line.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
-        line.push(b'\n');
+    fn take(&self, link: &Link, line: &[u8], seen: &Line<'_>, label: &Label) {
         if label.method.as_deref() == Some(wire::INITIALIZE) {
-            self.agree(&line, label);
+            self.agree(line, label);
         }
         let _together = link.door.burst();
         // What comes along with an answer is for whoever asked.
@@ -294,14 +299,14 @@ impl Remote {
             let asker = label.id.as_deref().and_then(|id| link.outlet_of(id));
             asker.filter(|asker| asker.takes_messages())
         };
-        match link.hear_server(&line) {
+        match link.hear_seen_of_server(line, seen) {
             Verdict::Pass => match asker() {
-                Some(asker) => asker.send(&line),
-                None => link.client.send(&line),
+                Some(asker) => asker.send(line),
+                None => link.client.send(line),
             },
             Verdict::Instead(other) => link.client.send(&other),
             Verdict::Drop => {}
-            Verdict::Unfinished => link.garbled(&line),
+            Verdict::Unfinished => link.garbled(line),
         }
     }
 
@@ -327,11 +332,11 @@ impl Remote {
                 let headers = remote.state().headers();
                 let answer = remote.way.send(Method::GET, headers, Bytes::new()).await;
                 match answer {
-                    Ok(answer) if answer.status().is_success() => {
+                    Ok(answer) if answer.0.status().is_success() => {
                         let _ = remote.hear(&link, answer, &label).await;
                     }
                     // It has none, or does not know the session any more.
-                    Ok(answer) if answer.status().is_client_error() => return,
+                    Ok((answer, _)) if answer.status().is_client_error() => return,
                     Ok(_) | Err(_) => {}
                 }
                 drop(link);
@@ -405,6 +410,20 @@ impl Label {
             }
         }
     }
+}
+
+/// A message as a line of a process would be: on one line, with its end.
+fn line_of(mut message: Vec<u8>) -> Vec<u8> {
+    message.truncate(message.trim_ascii_end().len());
+    message.drain(..message.len() - message.trim_ascii_start().len());
+    message.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
+    message.push(b'\n');
+    message
+}
+
+/// Whether the server does not know what it was asked for.
+fn is_lost(answer: &Response<Incoming>) -> bool {
+    answer.status() == StatusCode::NOT_FOUND
 }
 
 /// Why a body could not be read to its end.

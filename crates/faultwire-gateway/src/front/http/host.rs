@@ -39,7 +39,9 @@ pub struct Hosts {
 
 impl Hosts {
     fn takes_host(&self, host: &HeaderValue) -> bool {
-        authority(host.as_bytes()).is_some_and(|host| self.is_ours(&host))
+        let is_plain = |name: &str| is_plain(host.as_bytes(), name.as_bytes());
+        LOOPBACK.iter().any(|name| is_plain(name))
+            || authority(host.as_bytes()).is_some_and(|host| self.is_ours(&host))
     }
 
     /// Loopback pages may call: they are served by this machine. `null` is nobody.
@@ -74,8 +76,26 @@ fn authority(bytes: &[u8]) -> Option<Authority> {
     (bare && uri.build().is_ok()).then_some(authority)
 }
 
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 fn is_loopback(name: &str) -> bool {
-    ["localhost", "127.0.0.1", "[::1]"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    LOOPBACK.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether it is just this name, with a port as it is usually written: nearly all are, and need no
+/// closer look.
+fn is_plain(host: &[u8], name: &[u8]) -> bool {
+    let Some((start, port)) = host.split_at_checked(name.len()) else { return false };
+    let is_port = match port {
+        [] => true,
+        [b':', digits @ ..]
+            if digits.first().is_some_and(|first| (b'1'..=b'9').contains(first)) =>
+        {
+            std::str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
+        }
+        _ => false,
+    };
+    is_port && start.eq_ignore_ascii_case(name)
 }
 
 #[cfg(test)]

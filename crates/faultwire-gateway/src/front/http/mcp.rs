@@ -367,7 +367,7 @@ async fn exchange(
         trace: takes.trace,
         head,
     };
-    hand_over(link, asker, line);
+    hand_over(link, asker, line, seen);
     let modern = known_as.is_some();
     let manner = Manner { modern, ..Manner::new(party, takes.surface) };
     drop(outlet);
@@ -388,10 +388,10 @@ async fn exchange(
 }
 
 /// Gives a line to the server, if it may pass.
-fn hand_over(link: &Link, asker: Asker<'_>, line: &[u8]) {
+fn hand_over(link: &Link, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
     let mut pipe = link.inlet.lock();
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-    match link.hear_client(asker, line, place) {
+    match link.hear_seen(asker, line, seen, place) {
         Verdict::Pass => link.inlet.send(&mut pipe, line),
         Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
         Verdict::Drop | Verdict::Unfinished => {}

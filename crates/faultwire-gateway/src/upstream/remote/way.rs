@@ -8,12 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use faultwire_contract::{Condition, Contract, Outcome};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -21,12 +21,13 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::failing::Failing;
 use crate::front::http::Body;
+use crate::upstream::remote::connections::{Connections, Lent, Unanswered};
 
 /// More redirects than that lead nowhere.
 const MOST_REDIRECTS: usize = 5;
 /// How long a server may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept.
+/// How long an unused connection to another server is kept.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// A server behind a URL.
@@ -79,45 +80,63 @@ impl Remote {
 
 /// The way to a server, for all its sessions.
 pub(crate) struct Way {
-    client: HttpsClient,
+    connections: Arc<Connections>,
     url: Uri,
-    headers: HeaderMap,
+    /// What every message is sent with.
+    posting: HeaderMap,
+    /// What all else is.
+    asking: HeaderMap,
 }
 
-/// Connections to servers, which are used again.
+/// Connections to other servers, which are used again.
 pub(crate) type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// Connects to servers whose certificates are good, by the usual authorities and these.
 pub(crate) fn https_client(trust: Option<&[u8]>) -> Result<HttpsClient, RemoteError> {
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(KEPT)
+        .build(connector(trust)?))
+}
+
+fn connector(trust: Option<&[u8]>) -> Result<HttpsConnector<HttpConnector>, RemoteError> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECTING));
-    let connector = HttpsConnectorBuilder::new()
+    Ok(HttpsConnectorBuilder::new()
         .with_tls_config(tls(trust)?)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(http);
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(KEPT)
-        .build(connector))
+        .wrap_connector(http))
 }
+
+/// An answer, and the connection that it comes by.
+pub(crate) type Answer = (Response<Incoming>, Lent);
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    Failed(legacy::Error),
+    Failed(Unanswered),
     /// It leads elsewhere, or in circles.
     Redirected(String),
-    /// It cannot be put into a request.
-    Unsayable(hyper::http::Error),
 }
 
 impl Way {
     pub(crate) fn new(remote: &Remote) -> Result<Arc<Self>, RemoteError> {
-        let client = https_client(remote.trust.as_deref())?;
-        Ok(Arc::new(Self { client, url: remote.url.clone(), headers: remote.headers.clone() }))
+        let connections = Connections::new(connector(remote.trust.as_deref())?);
+        let headers = |takes: &'static str| {
+            let mut headers = HeaderMap::with_capacity(16);
+            headers.insert(HOST, host(&remote.url));
+            headers
+                .extend(remote.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+            headers.insert(ACCEPT, HeaderValue::from_static(takes));
+            headers
+        };
+        let mut posting = headers("application/json, text/event-stream");
+        posting.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let asking = headers("text/event-stream");
+        Ok(Arc::new(Self { connections, url: remote.url.clone(), posting, asking }))
     }
 
     /// Sends a request, and follows it to where it leads.
@@ -126,14 +145,16 @@ impl Way {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, NoAnswer> {
-        let mut url = self.url.clone();
+    ) -> Result<Answer, NoAnswer> {
+        let mut url = &self.url;
+        let mut elsewhere;
         for _ in 0..=MOST_REDIRECTS {
-            let request = self.request(&method, &url, &headers, &body)?;
-            let answer = self.client.request(request).await.map_err(NoAnswer::Failed)?;
-            match answer.status() {
+            let request = self.request(&method, url, &headers, &body);
+            let answer = self.connections.send(url, request).await.map_err(NoAnswer::Failed)?;
+            match answer.0.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
-                    url = onward(&url, answer.headers())?;
+                    elsewhere = onward(url, answer.0.headers())?;
+                    url = &elsewhere;
                 }
                 _ => return Ok(answer),
             }
@@ -147,23 +168,33 @@ impl Way {
         url: &Uri,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Request<Body>, NoAnswer> {
-        let request = Request::builder().method(method.clone()).uri(url.clone());
-        let body = if body.is_empty() { Body::empty() } else { Body::whole(body.clone()) };
-        let mut request = request.body(body).map_err(NoAnswer::Unsayable)?;
-        let all = request.headers_mut();
-        all.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        all.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let takes = match *method {
-            Method::POST => "application/json, text/event-stream",
-            _ => "text/event-stream",
-        };
-        all.insert(ACCEPT, HeaderValue::from_static(takes));
-        if *method == Method::POST {
-            all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    ) -> Request<Body> {
+        let mut all =
+            if *method == Method::POST { self.posting.clone() } else { self.asking.clone() };
+        for (name, value) in headers {
+            all.insert(name, value.clone());
         }
-        Ok(request)
+        if *url != self.url {
+            all.insert(HOST, host(url));
+        }
+        let body = if body.is_empty() { Body::empty() } else { Body::whole(body.clone()) };
+        let mut request = Request::new(body);
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = url.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+        *request.headers_mut() = all;
+        request
     }
+}
+
+/// What a server is called in a request.
+fn host(url: &Uri) -> HeaderValue {
+    let name = url.host().unwrap_or_default();
+    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = match url.port_u16().filter(|port| *port != usual) {
+        Some(port) => HeaderValue::from_str(&format!("{name}:{port}")),
+        None => HeaderValue::from_str(name),
+    };
+    host.unwrap_or(HeaderValue::from_static(""))
 }
 
 /// Where a redirect leads. Only to the same host: what we say is not for others.
@@ -204,17 +235,17 @@ fn tls(trust: Option<&[u8]>) -> Result<ClientConfig, RemoteError> {
 impl NoAnswer {
     pub(crate) fn failing(&self, contract: &Contract) -> Failing {
         let (condition, outcome, why) = match self {
-            Self::Failed(error) if error.is_connect() => (
+            Self::Failed(Unanswered::Unreachable(error)) => (
                 Condition::UpstreamUnreachable,
                 Outcome::NotSent,
-                format!("The server cannot be reached: {}", root(error)),
+                format!("The server cannot be reached: {}", root(&**error)),
             ),
-            Self::Failed(error) if is_no_http(error) => (
+            Self::Failed(Unanswered::Broken(error)) if error.is_parse() => (
                 Condition::UpstreamProtocol,
                 Outcome::MaybeExecuted,
                 "The server does not speak HTTP".to_owned(),
             ),
-            Self::Failed(error) => (
+            Self::Failed(Unanswered::Broken(error)) => (
                 Condition::UpstreamCrashed,
                 Outcome::MaybeExecuted,
                 format!("The connection to the server broke: {}", root(error)),
@@ -224,28 +255,14 @@ impl NoAnswer {
                 Outcome::NotSent,
                 format!("The server cannot be reached: {why}"),
             ),
-            Self::Unsayable(error) => {
-                (Condition::Internal, Outcome::NotSent, format!("No request can be made: {error}"))
-            }
         };
         Failing::observed(contract, condition).saying(why).outcome(outcome)
     }
 }
 
-fn is_no_http(error: &legacy::Error) -> bool {
-    let mut next = error.source();
-    while let Some(error) = next {
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
-}
-
 /// What is at the bottom of an error, in words that tell.
-fn root(error: &legacy::Error) -> String {
-    let mut bottom: &dyn Error = error;
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut bottom = error;
     while let Some(source) = bottom.source() {
         bottom = source;
     }
