@@ -3,6 +3,7 @@
 
 mod connections;
 mod events;
+mod label;
 mod trouble;
 mod way;
 
@@ -17,20 +18,19 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::failing::Failing;
-use crate::guard::version;
 use crate::link::{Link, Verdict};
 use crate::pipeline::NO_ROOM;
 use crate::room::{SHORT, Share};
 use crate::wire;
 use connections::Lent;
 use events::Events;
+use label::Label;
 use way::Answer;
 pub(crate) use way::{HttpsClient, Way, https_client};
 pub use way::{Remote as RemoteSettings, RemoteError};
@@ -58,16 +58,6 @@ struct State {
     open: HashMap<Box<str>, AbortHandle>,
     /// The stream for messages that belong to no call.
     standing: Option<AbortHandle>,
-}
-
-/// What a message says of itself, as far as HTTP wants to know.
-struct Label {
-    id: Option<Box<str>>,
-    method: Option<Box<str>>,
-    /// The tool, prompt or resource.
-    name: Option<Box<str>>,
-    /// The version, in the modern era.
-    version: Option<Box<str>>,
 }
 
 impl Remote {
@@ -361,54 +351,6 @@ impl State {
             headers.insert(VERSION, version.clone());
         }
         headers
-    }
-}
-
-impl Label {
-    fn of(line: &[u8]) -> Self {
-        #[derive(Default, Deserialize)]
-        struct Params<'a> {
-            #[serde(default)]
-            name: Option<Box<str>>,
-            #[serde(default)]
-            uri: Option<Box<str>>,
-            #[serde(borrow, default, rename = "_meta")]
-            meta: Option<&'a RawValue>,
-        }
-        #[derive(Default, Deserialize)]
-        struct Meta {
-            #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
-            version: Option<Box<str>>,
-        }
-        let seen = peek(line);
-        let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
-        let params: Params<'_> =
-            params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
-        let meta: Meta =
-            params.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        let is_request = seen.method.is_some();
-        Self {
-            id: seen.id.filter(|_| is_request).map(Into::into),
-            method: seen.method.as_deref().map(Into::into),
-            name: params.name.or(params.uri),
-            version: meta.version,
-        }
-    }
-
-    /// The headers that the modern era wants.
-    fn put(&self, headers: &mut HeaderMap) {
-        let Some(version) = &self.version else { return };
-        let members = [
-            (VERSION, Some(version)),
-            ("mcp-method", self.method.as_ref()),
-            ("mcp-name", self.name.as_ref()),
-        ];
-        for (name, value) in members {
-            let value = value.map(|value| version::encoded(value));
-            if let Some(value) = value.and_then(|v| HeaderValue::from_str(&v).ok()) {
-                headers.insert(name, value);
-            }
-        }
     }
 }
 

@@ -268,7 +268,8 @@ fn start(root: &Path, audit: &Path) -> Result<Boundary<Code, Kaiza>, Failure> {
     let workspace =
         workspace.map_err(|error| bootstrap(format!("There is no workspace: {error}")))?;
     // Whoever reads the log's key can write another log.
-    if std::path::absolute(audit).is_ok_and(|audit| audit.starts_with(workspace.root())) {
+    std::fs::create_dir_all(audit).map_err(|error| bootstrap(error.to_string()))?;
+    if audit.canonicalize().is_ok_and(|audit| audit.starts_with(workspace.root())) {
         return Err(bootstrap("The audit log cannot be in the workspace".to_owned()));
     }
     let log = Log::open(audit, Options::default()).map_err(|error| {

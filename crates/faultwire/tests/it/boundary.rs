@@ -11,8 +11,11 @@ use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest,
+    ListPromptsResult, PaginatedRequestParams,
 };
-use rmcp::service::{PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::service::{
+    PeerRequestOptions, RequestContext, RoleClient, RoleServer, RunningService, ServiceError,
+};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
@@ -93,7 +96,16 @@ impl Server {
 }
 
 #[tool_handler(router = self.tool_router)]
-impl ServerHandler for Server {}
+impl ServerHandler for Server {
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let error = std::io::Error::other("disk on fire");
+        Err(owlclaw::Failure::from(owlclaw::dependency_unavailable().cause(&error)).into())
+    }
+}
 
 /// A client, and the log of its server.
 struct Pair {
@@ -335,4 +347,17 @@ async fn k9_a8_both_eras_over_streamable_http() {
 
 async fn timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("in time")
+}
+
+#[tokio::test]
+async fn k9_a_typed_failure_of_any_request_keeps_what_its_client_must_not_see() {
+    let pair = Pair::start::<owlclaw::Code>(|boundary| boundary).await;
+    let told = pair.client.list_prompts(None).await.unwrap_err();
+    let ServiceError::McpError(told) = told else { panic!("{told:?}") };
+    let data = told.data.unwrap();
+    assert_eq!(data["error"]["code"], "dependency.unavailable");
+    assert!(!data.to_string().contains("disk on fire"), "{data}");
+    let record = pair.records().pop().unwrap();
+    assert_eq!(record["fault"]["cause"]["message"], "disk on fire", "{record}");
+    assert_eq!(record["fault"]["method"], "prompts/list");
 }

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,16 +14,24 @@ use crate::support::Dir;
 
 /// A server on a real socket. Every tool misbehaves as its name says.
 fn start() -> String {
+    start_counting().0
+}
+
+/// The same, and how many connections there were.
+fn start_counting() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let own = address.clone();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
     std::thread::spawn(move || {
         for socket in listener.incoming().map_while(Result::ok) {
+            count.fetch_add(1, Ordering::Relaxed);
             let own = own.clone();
             std::thread::spawn(move || while one(&socket, &own) {});
         }
     });
-    address
+    (address, connections)
 }
 
 /// One request and its answer. Whether the connection goes on.
@@ -60,6 +70,16 @@ fn one(socket: &TcpStream, own: &str) -> bool {
         "fine" => say(&whole("200 OK", json, &fine)),
         "sse_reply" => {
             say(&format!("{events}: hello\n\n{note}event: message\ndata: {fine}\n\n"));
+            false
+        }
+        "sse_kept" => {
+            let event = format!("event: message\ndata: {fine}\n\n");
+            let chunked = "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            let length = event.len();
+            say(&format!("HTTP/1.1 200 OK\r\n{chunked}{length:x}\r\n{event}\r\n0\r\n\r\n"))
+        }
+        "fine_and_gone" => {
+            say(&whole("200 OK", json, &fine));
             false
         }
         "redirected_once" if head.starts_with("POST /moved") => say(&whole("200 OK", json, &fine)),
@@ -192,6 +212,30 @@ fn a5_a6_every_row_of_the_matrix() {
             });
         }
     });
+}
+
+#[test]
+fn connections_are_used_again_and_one_that_the_server_closed_is_nobodys_failure() {
+    let (address, connections) = start_counting();
+    let gateway = Gateway::before_url(&[], &format!("http://{address}/mcp"));
+    let call = |number: usize, tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        let reply = gateway.modern(&json!(number), "tools/call", &params).send().reply();
+        assert_eq!(reply["result"]["content"][0]["text"], "fine", "{tool}: {reply}");
+    };
+    call(0, "fine");
+    let before = connections.load(Ordering::Relaxed);
+    for number in 1..20 {
+        call(number, if number % 2 == 0 { "fine" } else { "sse_kept" });
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), before, "one after the other, on one");
+    for number in 20..30 {
+        call(number, "fine_and_gone");
+        // The server has hung up by now; whoever comes next does not notice.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let after = connections.load(Ordering::Relaxed);
+    assert!((before + 9..=before + 10).contains(&after), "{before} {after}");
 }
 
 fn check(row: &Row, gateway: &Gateway) {

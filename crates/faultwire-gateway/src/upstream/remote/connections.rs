@@ -111,7 +111,9 @@ impl Connections {
         // The one that was used last is the likeliest to live.
         while let Some(at) = idle.iter().rposition(|idle| idle.place == *place) {
             let found = idle.swap_remove(at);
-            if !found.sender.is_closed() && found.since.elapsed() < KEPT {
+            if !found.sender.is_closed()
+                && edge::now().saturating_duration_since(found.since) < KEPT
+            {
                 return Some(found.sender);
             }
         }
