@@ -6,7 +6,6 @@
 //! ROOT holds caches: directories with a `manifest.json` that names each document and its SHA-256.
 //! Failures are recorded in AUDIT.
 
-use std::fmt::Write;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -149,20 +148,13 @@ fn document(cache: &Path, entry: &Entry, words: &[String]) -> Result<Document, F
         return Err(errors::cache_invalid().into());
     }
     let bytes = read(&cache.join(&entry.path))?;
-    if hex(&Sha256::digest(&bytes)) != entry.sha256 {
+    if data_encoding::HEXLOWER.encode(&Sha256::digest(&bytes)) != entry.sha256 {
         return Err(errors::cache_invalid().into());
     }
     let text = String::from_utf8(bytes).fault(Code::CacheInvalid)?;
     let lower = text.to_lowercase();
     let score = words.iter().map(|word| lower.matches(word.as_str()).count()).sum();
     Ok(Document { path: entry.path.clone(), text, score })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// A file that belongs to the cache: without it the cache breaks its own rules; everything else

@@ -1,21 +1,18 @@
-//! KAIZA as a server: a workspace in which agents read and write under plans that somebody approved.
-//! Sessions are begun with a role, and lock when a rule is broken; nothing leads out of the
-//! workspace.
+//! KAIZA as a server: a workspace in which agents write under plans that somebody approved.
+//! Sessions are begun with a role, and lock when a rule is broken. Nothing leads out of it.
 //!
 //! `cargo run -p faultwire --example kaiza --features rmcp -- WORKSPACE AUDIT`
 //!
-//! Plans are the JSON files in `docs/plans` of the workspace, named by their SHA-256. What is
-//! written under `docs/reports` needs none.
+//! Plans are the files in its `docs/plans`, named by their SHA-256; `docs/reports` need none.
 
+mod place;
 mod plan;
-mod policy;
-mod workspace;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{Disk, Expect, Log, OpenError, Options, verify};
@@ -26,11 +23,13 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
+use tokio::task::spawn_blocking;
 
-use workspace::Workspace;
+use place::Place;
 
-const DEADLINE: Duration = Duration::from_secs(2);
+/// What a tool answers.
+type Answer = Result<String, Failure>;
 
 /// Who works in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -89,219 +88,160 @@ struct ReadAudit {
     last: usize,
 }
 
-/// A session that was begun.
-#[derive(Clone)]
-struct Begun {
-    id: String,
-    role: Role,
-    workspace: Workspace,
-}
-
 #[derive(Clone)]
 struct Kaiza {
     root: PathBuf,
     audit: PathBuf,
-    session: Arc<Mutex<Option<Begun>>>,
+    /// The session that was begun, and what envelopes say of it.
+    session: Arc<Mutex<Option<(Role, Session)>>>,
     tool_router: ToolRouter<Self>,
 }
 
 #[tool_router]
 impl Kaiza {
     #[tool(description = "Begins a session in a role, or begins it anew")]
-    async fn begin_session(
-        &self,
-        Parameters(Begin { role }): Parameters<Begin>,
-    ) -> Result<String, Failure> {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if session.as_ref().is_some_and(|begun| begun.role != role) {
+    async fn begin_session(&self, Parameters(Begin { role }): Parameters<Begin>) -> Answer {
+        let mut session = self.session();
+        if session.as_ref().is_some_and(|(now, _)| *now != role) {
             return Err(errors::role_mismatch().message("The session has another role").into());
         }
-        let workspace = Workspace::open(&self.root).fault(Code::SessionInitializationFailed)?;
+        fs::read_dir(&self.root).fault(Code::SessionInitializationFailed)?;
         let id = uuid::Uuid::new_v4().to_string();
-        let begun = session.insert(Begun { id, role, workspace });
-        Ok(json!({ "session_id": begun.id }).to_string())
+        let told = Session {
+            id: Some(id.clone()),
+            role: json!(role).as_str().map(str::to_owned),
+            workspace_root: Some(self.root.display().to_string()),
+            ..Session::default()
+        };
+        *session = Some((role, told));
+        Ok(json!({ "session_id": id }).to_string())
     }
 
     #[tool(description = "Ends the session")]
-    async fn end_session(&self) -> Result<String, Failure> {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    async fn end_session(&self) -> Answer {
+        *self.session() = None;
         Ok("ended".to_owned())
     }
 
     #[tool(description = "Reads a file", annotations(read_only_hint = true))]
-    async fn read_file(
-        &self,
-        Parameters(Read { path }): Parameters<Read>,
-    ) -> Result<String, Failure> {
-        let workspace = self.begun()?.workspace;
-        let text = blocking(move || workspace.place(&path)?.read()).await?;
-        Ok(json!({ "sha256": workspace::hash(text.as_bytes()), "text": text }).to_string())
+    async fn read_file(&self, Parameters(Read { path }): Parameters<Read>) -> Answer {
+        let root = self.root.clone();
+        let text = spawn_blocking(move || Place::find(&root, &path)?.read()).await??;
+        Ok(json!({ "sha256": place::hash(text.as_bytes()), "text": text }).to_string())
     }
 
     #[tool(description = "Writes a file under a plan")]
-    async fn write_file(
-        &self,
-        Parameters(WriteFile { target, content }): Parameters<WriteFile>,
-    ) -> Result<String, Failure> {
-        let kaiza = self.clone();
-        blocking(move || kaiza.write(&target, |_| Ok(content))).await
+    async fn write_file(&self, Parameters(asked): Parameters<WriteFile>) -> Answer {
+        self.write(asked.target, |_| Ok(asked.content)).await
     }
 
     #[tool(description = "Applies a patch to a file under a plan")]
-    async fn apply_patch(
-        &self,
-        Parameters(ApplyPatch { target, patch }): Parameters<ApplyPatch>,
-    ) -> Result<String, Failure> {
-        let kaiza = self.clone();
-        let change = move |now: Vec<u8>| {
+    async fn apply_patch(&self, Parameters(asked): Parameters<ApplyPatch>) -> Answer {
+        let change = move |now| {
             let now = String::from_utf8(now).fault(Code::PatchApplyFailed)?;
-            let patch = diffy::Patch::from_str(&patch).fault(Code::PatchInvalid)?;
+            let patch = diffy::Patch::from_str(&asked.patch).fault(Code::PatchInvalid)?;
             diffy::apply(&now, &patch).fault(Code::PatchApplyFailed)
         };
-        blocking(move || kaiza.write(&target, change)).await
+        self.write(asked.target, change).await
     }
 
     #[tool(description = "Reads the audit log", annotations(read_only_hint = true))]
-    async fn read_audit_log(
-        &self,
-        Parameters(ReadAudit { last }): Parameters<ReadAudit>,
-    ) -> Result<String, Failure> {
+    async fn read_audit_log(&self, Parameters(asked): Parameters<ReadAudit>) -> Answer {
         let audit = self.audit.clone();
-        let text = blocking(move || {
-            verify(&Disk::new(&audit), &Expect::default(), &mut |_| {}).map_err(|finding| {
-                let cause = Some(finding.to_string().into());
-                let context = Report { cause, ..Report::default() };
-                Failure::invariant_violation("AUDIT_LOG_INTACT", context)
-            })?;
-            Ok(std::fs::read_to_string(audit.join("audit-log.jsonl"))?)
-        });
-        let text = text.await?;
-        let records: Vec<Value> = text
-            .lines()
-            .rev()
-            .take(last)
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        Ok(json!({ "records": records }).to_string())
+        spawn_blocking(move || {
+            verify(&Disk::new(&audit), &Expect::default(), &mut |_| {})
+                .map_err(|it| Failure::invariant_violation("AUDIT_LOG_INTACT", saying(&it)))?;
+            let records = fs::read_to_string(audit.join("audit-log.jsonl"))?;
+            Ok(records.lines().rev().take(asked.last).collect::<Vec<_>>().join("\n"))
+        })
+        .await?
+    }
+
+    /// Changes a file, and names plan and phase if that fails.
+    async fn write(
+        &self,
+        target: Target,
+        change: impl FnOnce(Vec<u8>) -> Answer + Send + 'static,
+    ) -> Answer {
+        let kaiza = self.clone();
+        spawn_blocking(move || {
+            kaiza.change(&target, change).map_err(|mut failure| {
+                let session = &mut failure.report_mut().session;
+                (session.plan_hash, session.phase) = (target.plan_hash, target.phase_id);
+                failure
+            })
+        })
+        .await?
     }
 
     /// Changes a file, if role, plan, policy and the file itself allow it.
-    fn write(
-        &self,
-        target: &Target,
-        change: impl FnOnce(Vec<u8>) -> Result<String, Failure>,
-    ) -> Result<String, Failure> {
-        self.change(target, change).map_err(|failure| placed(failure, target))
-    }
-
-    fn change(
-        &self,
-        target: &Target,
-        change: impl FnOnce(Vec<u8>) -> Result<String, Failure>,
-    ) -> Result<String, Failure> {
-        let Begun { role, workspace, .. } = self.begun()?;
-        let place = workspace.place(&target.path)?;
+    fn change(&self, target: &Target, change: impl FnOnce(Vec<u8>) -> Answer) -> Answer {
+        let role = self.session().as_ref().map(|(role, _)| *role);
+        let role = role.ok_or_else(errors::session_not_initialized)?;
+        let place = Place::find(&self.root, &target.path)?;
+        let under = |directory| place.relative.starts_with(directory);
         match role {
-            Role::Antigravity if !place.is_under("docs") => {
-                let what = "This role writes documents only";
-                return Err(errors::unauthorized_action().message(what).into());
+            Role::Antigravity if under("docs") => {}
+            Role::Windsurf if under("docs/reports") => {}
+            Role::Windsurf if !under("docs/plans") => {
+                plan::allows(&self.root, target.plan_hash.as_deref(), &place)?;
             }
-            Role::Windsurf if place.is_under("docs/plans") => {
-                let what = "This role carries plans out, and writes none";
-                return Err(errors::unauthorized_action().message(what).into());
-            }
-            Role::Antigravity | Role::Windsurf => {}
-        }
-        if role == Role::Windsurf && !place.is_under("docs/reports") {
-            plan::allows(&workspace, target.plan_hash.as_deref(), &place)?;
+            _ => return Err(errors::unauthorized_action().message("Others write there").into()),
         }
         // One at a time, here and in other processes: what was seen must still be there.
         let lock = File::create(self.audit.join("workspace.lock"))?;
         lock.lock()?;
-        let now = place.unchanged(target.previous_hash.as_deref())?;
-        let content = change(now)?;
-        policy::allows(&place, &content)?;
+        let content = change(place.unchanged(target.previous_hash.as_deref())?)?;
+        plan::policy_allows(&place, &content)?;
         place.write(&content)?;
-        Ok(json!({ "sha256": workspace::hash(content.as_bytes()) }).to_string())
+        Ok(json!({ "sha256": place::hash(content.as_bytes()) }).to_string())
     }
 
-    /// The session. The boundary lets nothing come here without one.
-    fn begun(&self) -> Result<Begun, Failure> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(session.clone().ok_or_else(errors::session_not_initialized)?)
-    }
-
-    /// What an envelope says of the session.
-    fn told(&self) -> Session {
-        let Ok(Begun { id, role, workspace }) = self.begun() else { return Session::default() };
-        let role = json!(role).as_str().map(str::to_owned);
-        let workspace_root = Some(workspace.root().display().to_string());
-        Session { id: Some(id), role, workspace_root, ..Session::default() }
+    fn session(&self) -> MutexGuard<'_, Option<(Role, Session)>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Kaiza {}
 
-/// Work that waits for a disk, on a thread that may.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await?
-}
-
-/// Names the plan and its phase in a failure.
-fn placed(mut failure: Failure, target: &Target) -> Failure {
-    let session = &mut failure.report_mut().session;
-    session.plan_hash.clone_from(&target.plan_hash);
-    session.phase.clone_from(&target.phase_id);
-    failure
+fn saying(what: &impl ToString) -> Report {
+    Report { message: Some(what.to_string()), ..Report::default() }
 }
 
 /// The program audits itself before it serves (K15).
 fn start(root: &Path, audit: &Path) -> Result<Boundary<Code, Kaiza>, Failure> {
-    let bootstrap = |what: String| {
-        let context = Report { message: Some(what), ..Report::default() };
-        Failure::startup_failure(Code::BootstrapFailure, context)
-    };
-    let workspace = Workspace::open(root);
-    let workspace =
-        workspace.map_err(|error| bootstrap(format!("There is no workspace: {error}")))?;
+    let places = fs::create_dir_all(audit)
+        .and_then(|()| Ok((root.canonicalize()?, audit.canonicalize()?)))
+        .map_err(|error| Failure::startup_failure(Code::BootstrapFailure, saying(&error)));
+    let (root, audit) = places?;
     // Whoever reads the log's key can write another log.
-    std::fs::create_dir_all(audit).map_err(|error| bootstrap(error.to_string()))?;
-    if audit.canonicalize().is_ok_and(|audit| audit.starts_with(workspace.root())) {
-        return Err(bootstrap("The audit log cannot be in the workspace".to_owned()));
+    if audit.starts_with(&root) {
+        let what = saying(&"The audit log cannot be in the workspace");
+        return Err(Failure::startup_failure(Code::BootstrapFailure, what));
     }
-    let log = Log::open(audit, Options::default()).map_err(|error| {
-        let code = match &error {
-            OpenError::Locked { .. } => Code::AuditLockFailed,
-            _ => Code::SelfAuditFailure,
-        };
-        let message = Some(error.to_string());
-        Failure::startup_failure(code, Report { message, ..Report::default() })
+    let log = Log::open(&audit, Options::default()).map_err(|error| {
+        let locked = matches!(error, OpenError::Locked { .. });
+        let code = if locked { Code::AuditLockFailed } else { Code::SelfAuditFailure };
+        Failure::startup_failure(code, saying(&error))
     })?;
-    let kaiza = Kaiza {
-        root: root.to_owned(),
-        audit: audit.to_owned(),
-        session: Arc::default(),
-        tool_router: Kaiza::tool_router(),
-    };
-    Ok(Boundary::new(kaiza, log).deadline(DEADLINE).session_from(Kaiza::told))
+    let kaiza = Kaiza { root, audit, session: Arc::default(), tool_router: Kaiza::tool_router() };
+    let boundary = Boundary::new(kaiza, log).deadline(Duration::from_secs(2));
+    Ok(boundary.session_from(|it| it.session().clone().map(|it| it.1).unwrap_or_default()))
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [root, audit] = &arguments[..] else { return Err("usage: kaiza WORKSPACE AUDIT".into()) };
-    match start(Path::new(root), Path::new(audit)) {
-        Ok(server) => {
-            server.serve(rmcp::transport::stdio()).await?.waiting().await?;
-            Ok(ExitCode::SUCCESS)
-        }
+    let server = match start(Path::new(root), Path::new(audit)) {
+        Ok(server) => server,
         Err(failure) => {
             let envelope = failure.into_fault().envelope(Surface::Mcp, Profile::default());
             std::io::stderr().write_all(&[&*envelope, b"\n"].concat())?;
-            Ok(ExitCode::FAILURE)
+            return Ok(ExitCode::FAILURE);
         }
-    }
+    };
+    server.serve(rmcp::transport::stdio()).await?.waiting().await?;
+    Ok(ExitCode::SUCCESS)
 }

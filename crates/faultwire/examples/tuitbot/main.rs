@@ -3,17 +3,16 @@
 //!
 //! `X_TOKEN=… cargo run -p faultwire --example tuitbot --features rmcp -- URL DIR [PROFILE]`
 //!
-//! URL is the platform. DIR holds `posts.db`, the `media` that may be uploaded, a `policy.json` if
-//! there are rules, and the audit log. PROFILE is `api` or `workflow`. With `manifest` in place of
-//! all that, it prints its manifest.
+//! URL is the platform. DIR holds `posts.db`, the `media`, the audit log, and `policy.json` if there
+//! are rules. PROFILE is `api` or `workflow`. With `manifest` alone, it prints its manifest.
 
 mod length;
 mod platform;
-mod policy;
-mod posts;
+mod rules;
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
 use faultwire::contract::Meta;
@@ -26,24 +25,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use platform::{Calling, Platform};
-use policy::{Deciding, Policy};
-use posts::Posts;
+use rules::{Deciding, Rules};
 
+// What posting, threads and uploads may end in.
 faultwire::codes! {
-    /// What posting may end in.
     Posting of errors: Calling, Deciding { InvalidInput, TweetTooLong }
-    /// What posting a thread may end in.
     Threading of errors: Posting { ThreadPartialFailure }
-    /// What looking up figures may end in.
-    Looking of errors: Calling { InvalidInput }
-    /// What an upload may end in.
     Uploading of errors: Calling, Deciding { FileReadError, MediaUploadError, UnsupportedMediaType }
 }
 
-/// Larger files are not uploaded.
-const LARGEST: u64 = 16 << 20;
 /// What the platform takes.
+const LARGEST: u64 = 16 << 20;
 const MEDIA: [&str; 5] = ["gif", "jpg", "mp4", "png", "webp"];
+
+type Answer<Codes, T = String> = Result<T, Failure<Codes>>;
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Compose {
@@ -56,6 +51,7 @@ struct Compose {
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Thread {
     /// The texts, in the order in which they are posted.
+    #[schemars(length(min = 2))]
     texts: Vec<String>,
 }
 
@@ -68,6 +64,7 @@ struct Upload {
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Stats {
     /// The id of a tweet.
+    #[schemars(extend("pattern" = "^[A-Za-z0-9]+$"))]
     id: String,
 }
 
@@ -83,85 +80,59 @@ struct TuitBot {
 impl TuitBot {
     #[tool(description = "Posts a tweet")]
     #[declare(category = "write", mutation, requires(x_client, db))]
-    async fn compose(
-        &self,
-        Parameters(Compose { text, media_id }): Parameters<Compose>,
-    ) -> Result<String, Failure<Posting>> {
-        check(&text)?;
-        self.decide("compose", vec![text.clone()]).await.widen()?;
-        let id = self.platform.post(&text, None, media_id.as_deref()).await.widen()?;
-        Ok(json!({ "id": id }).to_string())
+    async fn compose(&self, Parameters(asked): Parameters<Compose>) -> Answer<Posting> {
+        check(&asked.text)?;
+        self.decide("compose", vec![asked.text.clone()]).await.widen()?;
+        let tweet = json!({ "text": asked.text, "media_id": asked.media_id });
+        Ok(json!({ "id": self.platform.post(&tweet).await.widen()? }).to_string())
     }
 
     #[tool(description = "Posts several tweets, each as a reply to the one before")]
     #[declare(category = "write", mutation, requires(x_client, db))]
-    async fn thread(
-        &self,
-        Parameters(Thread { texts }): Parameters<Thread>,
-    ) -> Result<String, Failure<Threading>> {
-        if texts.len() < 2 {
-            return Err(errors::invalid_input().message("A thread has two tweets or more").into());
-        }
-        for text in &texts {
-            check(text).widen()?;
-        }
+    async fn thread(&self, Parameters(Thread { texts }): Parameters<Thread>) -> Answer<Threading> {
+        texts.iter().try_for_each(|text| check(text)).widen()?;
         self.decide("thread", texts.clone()).await.widen()?;
         let mut posted: Vec<String> = Vec::new();
         for text in &texts {
-            let last = posted.last().map(String::as_str);
-            let id = match self.platform.post(text, last, None).await {
-                Ok(id) => id,
+            match self.platform.post(&json!({ "text": text, "reply_to": posted.last() })).await {
+                Ok(id) => posted.push(id),
                 // Nothing is out yet: it failed like any tweet.
                 Err(failure) if posted.is_empty() => return Err(failure.widen().into()),
-                Err(failure) => return Err(broken_off(&posted, &texts, &failure)),
-            };
-            posted.push(id);
+                Err(failure) => return Err(broken_off(&posted, texts.len(), &failure)),
+            }
         }
         Ok(json!({ "ids": posted }).to_string())
     }
 
     #[tool(description = "Uploads a picture or a film, for a tweet to come")]
     #[declare(category = "media", mutation, requires(x_client, db))]
-    async fn upload_media(
-        &self,
-        Parameters(Upload { file }): Parameters<Upload>,
-    ) -> Result<String, Failure<Uploading>> {
-        let path = Path::new(&file);
+    async fn upload_media(&self, Parameters(asked): Parameters<Upload>) -> Answer<Uploading> {
+        let path = Path::new(&asked.file);
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         if !MEDIA.contains(&extension.as_str()) {
             let what = format!("The platform takes {}, and no .{extension}", MEDIA.join(", "));
             return Err(errors::unsupported_media_type().message(what).into());
         }
         self.decide("upload_media", Vec::new()).await.widen()?;
-        let bytes = media(&self.dir.join("media"), path)?;
-        let id = self.platform.upload(bytes).await?;
-        Ok(json!({ "media_id": id }).to_string())
+        let bytes = media(&self.dir.join("media"), path);
+        let bytes = bytes.map_err(|error| errors::file_read_error().cause(&error))?;
+        Ok(json!({ "media_id": self.platform.upload(bytes).await? }).to_string())
     }
 
     #[tool(description = "Says how a tweet is doing", annotations(read_only_hint = true))]
     #[declare(category = "analytics", requires(x_client))]
-    async fn stats(
-        &self,
-        Parameters(Stats { id }): Parameters<Stats>,
-    ) -> Result<String, Failure<Looking>> {
-        if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
-            return Err(errors::invalid_input().message("That is no id of a tweet").into());
-        }
-        let figures = self.platform.figures(&id).await.widen()?;
+    async fn stats(&self, Parameters(Stats { id }): Parameters<Stats>) -> Answer<Calling> {
+        let figures = self.platform.figures(&id).await?;
         Ok(json!({ "id": id, "likes": figures["likes"], "views": figures["views"] }).to_string())
     }
 
     /// Whether the operator's rules allow it. Databases keep us waiting, on a thread that may.
-    async fn decide(
-        &self,
-        tool: &'static str,
-        texts: Vec<String>,
-    ) -> Result<(), Failure<Deciding>> {
+    async fn decide(&self, tool: &'static str, texts: Vec<String>) -> Answer<Deciding, ()> {
         let dir = self.dir.clone();
         let decided = tokio::task::spawn_blocking(move || {
-            let policy = Policy::read(&dir.join("policy.json"))?;
-            policy.allows(tool, &texts.join("\n"))?;
-            Posts::open(&dir.join("posts.db"))?.reserve(&texts, policy.most_an_hour())
+            let rules = Rules::read(&dir.join("policy.json"))?;
+            rules.allow(tool, &texts)?;
+            rules.reserve(&dir.join("posts.db"), &texts)
         });
         decided.await?
     }
@@ -171,41 +142,33 @@ impl TuitBot {
 impl ServerHandler for TuitBot {}
 
 /// A file among the media. Nothing leads out of them, links included.
-fn media(dir: &Path, path: &Path) -> Result<Vec<u8>, Failure<Uploading>> {
-    let unreadable = |error: std::io::Error| errors::file_read_error().cause(&error);
-    let found = dir.join(path).canonicalize().map_err(unreadable)?;
-    let dir = dir.canonicalize().map_err(unreadable)?;
-    let about = std::fs::metadata(&found).map_err(unreadable)?;
-    if !found.starts_with(dir) || !about.is_file() || about.len() > LARGEST {
-        let what = "That is no plain file among the media, or too large";
-        return Err(errors::file_read_error().message(what).into());
+fn media(dir: &Path, path: &Path) -> io::Result<Vec<u8>> {
+    let found = dir.join(path).canonicalize()?;
+    let fits = found.is_file() && found.metadata()?.len() <= LARGEST;
+    if !fits || !found.starts_with(dir.canonicalize()?) {
+        return Err(ErrorKind::PermissionDenied.into());
     }
-    Ok(std::fs::read(found).map_err(unreadable)?)
+    std::fs::read(found)
 }
 
 /// Whether the platform would take the text.
 fn check(text: &str) -> Result<(), Failure<Posting>> {
-    if text.trim().is_empty() {
-        return Err(errors::invalid_input().message("A tweet has a text").into());
+    match length::weighted(text.trim()) {
+        0 => Err(errors::invalid_input().message("A tweet has a text").into()),
+        1..=length::MOST => Ok(()),
+        length => {
+            let what = format!("The tweet has {length} weighted characters, of {}", length::MOST);
+            Err(errors::tweet_too_long().message(what).into())
+        }
     }
-    let length = length::weighted(text);
-    if length > length::MOST {
-        let what = format!("The tweet has {length} weighted characters, of {}", length::MOST);
-        return Err(errors::tweet_too_long().message(what).into());
-    }
-    Ok(())
 }
 
 /// Some tweets are out, and the next one failed: what there is must not be posted again.
-fn broken_off(
-    posted: &[String],
-    texts: &[String],
-    failure: &Failure<Calling>,
-) -> Failure<Threading> {
-    let what = format!("{} of {} tweets are out", posted.len(), texts.len());
+fn broken_off(posted: &[String], of: usize, failure: &Failure<Calling>) -> Failure<Threading> {
     let cause = json!({ "code": failure.code().id(), "message": failure.report().message });
     let kept = json!({ "ids": posted, "failed_at": posted.len() });
-    errors::thread_partial_failure().message(what).cause_value(cause).keeping(kept).into()
+    let broken_off = errors::thread_partial_failure().cause_value(cause).keeping(kept);
+    broken_off.message(format!("{} of {of} tweets are out", posted.len())).into()
 }
 
 #[tokio::main]
@@ -213,23 +176,24 @@ fn broken_off(
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["manifest"] {
-        std::io::stdout().write_all(Manifest::of::<TuitBot>().to_json().as_bytes())?;
+        io::stdout().write_all(Manifest::of::<TuitBot>().to_json().as_bytes())?;
         return Ok(());
     }
     let [url, dir, profile @ ..] = &arguments[..] else {
         return Err("usage: tuitbot URL DIR [api|workflow]".into());
     };
     let dir = PathBuf::from(dir);
-    let contract = errors::contract();
-    let profile = profile.first().map_or("api", String::as_str);
-    let profile = contract.profile(profile).ok_or("the profile is api or workflow")?;
+    let profile = errors::contract().profile(profile.first().map_or("api", String::as_str));
+    let profile = profile.ok_or("the profile is api or workflow")?;
+    let rules = Rules::read(&dir.join("policy.json"));
     let meta = Meta {
         tool_version: Some("1.0".to_owned()),
         mode: Some("composer".to_owned()),
-        approval_mode: Some(Policy::read(&dir.join("policy.json")).is_ok_and(|it| it.asks())),
+        approval_mode: Some(rules.is_ok_and(|rules| !rules.approve.is_empty())),
         ..Meta::default()
     };
-    let platform = Platform::new(url, std::env::var("X_TOKEN").ok())?;
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(2)).no_proxy().build()?;
+    let platform = Platform { http, url: url.clone(), token: std::env::var("X_TOKEN").ok() };
     let log = Log::open(dir.join("audit"), Options::default())?;
     let bot = TuitBot { platform, dir, tool_router: TuitBot::tool_router() };
     let server = Boundary::<Code, _>::new(bot, log).profile(profile).meta(meta);

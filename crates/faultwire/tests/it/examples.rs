@@ -6,7 +6,6 @@ mod owlclaw;
 mod tuitbot;
 mod workrail;
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -62,8 +61,5 @@ fn text(result: &CallToolResult) -> &str {
 
 /// The SHA-256, as people write it.
 fn hash(bytes: impl AsRef<[u8]>) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut hash, byte| {
-        write!(hash, "{byte:02x}").unwrap();
-        hash
-    })
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
 }

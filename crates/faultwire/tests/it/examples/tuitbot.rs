@@ -151,8 +151,9 @@ async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
     bot.fails("stats", json!({ "id": "t99" }), "not_found").await;
     bot.fails("stats", json!({}), "validation_error").await;
     for id in ["", "t-1", "../t1", "t1/figures?"] {
-        bot.fails("stats", json!({ "id": id }), "invalid_input").await;
+        bot.fails("stats", json!({ "id": id }), "validation_error").await;
     }
+    bot.fails("thread", json!({ "texts": ["alone"] }), "invalid_input").await;
     bot.compose_fails(" \n", "invalid_input").await;
     bot.compose_fails(&"a".repeat(281), "tweet_too_long").await;
     bot.compose_fails("slow", "x_network_error").await;
@@ -292,6 +293,8 @@ async fn texts_are_as_long_as_the_platform_counts_them() {
         ("👨‍👩‍👧‍👦", 2),
         ("👍🏽", 2),
         ("🇫🇷", 2),
+        ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", 2),
+        ("ẞ", 2),
         ("1️⃣", 2),
         ("https://example.com", 23),
         ("See https://example.com/a/very/long/path?with=query&and=more, please.", 36),
