@@ -6,13 +6,9 @@
 //! DIR holds the `workflows`, the `sessions` and the `key` that signs tokens.
 
 mod failures;
-mod store;
-mod token;
-mod workflow;
+mod session;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,15 +18,14 @@ use faultwire::workrail::{Code, Failure};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
-use failures::{AckFailure, TokenError};
-use store::Session;
-use token::{Scope, Token};
-use workflow::{State, Workflow};
+use failures::{AckFailure, WorkflowError, told};
+use session::{Scope, Session, Token};
 
-const DEADLINE: Duration = Duration::from_secs(2);
+type Answer = Result<String, Failure>;
 
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -47,9 +42,39 @@ struct Continue {
     state_token: String,
     /// Says that the step is done. Without it, the step is shown again.
     ack_token: Option<String>,
-    /// What the step brought: an object.
+    /// What the step brought.
     #[serde(default)]
-    output: Option<Value>,
+    output: Map<String, Value>,
+}
+
+/// Steps, one after the other.
+#[derive(Deserialize)]
+struct Workflow {
+    #[serde(skip)]
+    hash: String,
+    /// What must be known to begin.
+    #[serde(default)]
+    requires: Vec<String>,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Step {
+    id: String,
+    prompt: String,
+}
+
+impl Workflow {
+    fn read(dir: &Path, id: &str) -> Result<Self, WorkflowError> {
+        let named = id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let text = fs::read(dir.join(format!("{id}.json"))).ok().filter(|_| named);
+        let absent = || WorkflowError::WorkflowNotFound(format!("There is no workflow {id}"));
+        let text = text.ok_or_else(absent)?;
+        let mut workflow: Self = serde_json::from_slice(&text)
+            .map_err(|error| WorkflowError::InvalidState(format!("{id}: {error}")))?;
+        workflow.hash = data_encoding::HEXLOWER.encode(&Sha256::digest(&text));
+        Ok(workflow)
+    }
 }
 
 #[derive(Clone)]
@@ -62,79 +87,63 @@ struct WorkRail {
 #[tool_router]
 impl WorkRail {
     #[tool(description = "Starts a workflow, and shows its first step")]
-    async fn start_workflow(
-        &self,
-        Parameters(asked): Parameters<Start>,
-    ) -> Result<String, Failure> {
+    async fn start_workflow(&self, Parameters(asked): Parameters<Start>) -> Answer {
         let server = self.clone();
         tokio::task::spawn_blocking(move || server.begin(asked)).await?
     }
 
     #[tool(description = "Shows the step of a workflow, or acknowledges it and shows the next")]
-    async fn continue_workflow(
-        &self,
-        Parameters(asked): Parameters<Continue>,
-    ) -> Result<String, Failure> {
+    async fn continue_workflow(&self, Parameters(asked): Parameters<Continue>) -> Answer {
         let server = self.clone();
-        tokio::task::spawn_blocking(move || server.go_on(asked)).await?
+        tokio::task::spawn_blocking(move || server.go_on(&asked)).await?
     }
 
-    fn begin(&self, Start { workflow_id, context }: Start) -> Result<String, Failure> {
+    fn begin(&self, Start { workflow_id, context }: Start) -> Answer {
         let workflow = Workflow::read(&self.dir.join("workflows"), &workflow_id)?;
-        let state = workflow.begin(context)?;
-        let id = uuid::Uuid::new_v4().to_string();
-        fs::create_dir_all(self.dir.join("sessions").join(&id))?;
-        let session = Session::open(&self.dir.join("sessions"), &id)?;
-        session.append(0, &workflow_id, &state)?;
-        self.shown(&workflow, &state, &id, 0)
+        if let Some(key) = workflow.requires.iter().find(|key| !context.contains_key(*key)) {
+            return Err(WorkflowError::MissingContext(format!("The context lacks {key}")).into());
+        }
+        let (session, hash) = (uuid::Uuid::new_v4().to_string(), workflow.hash.clone());
+        Session::open(&self.dir.join("sessions").join(&session), true)?.append(0, &context)?;
+        let token = Token { scope: Scope::State, session, node: 0, workflow: workflow_id, hash };
+        self.shown(&workflow, token)
     }
 
-    fn go_on(&self, asked: Continue) -> Result<String, Failure> {
-        let token = Token::read(&asked.state_token, &self.key, Scope::State)?;
-        let ack =
-            asked.ack_token.map(|ack| Token::read(&ack, &self.key, Scope::Ack)).transpose()?;
+    fn go_on(&self, asked: &Continue) -> Answer {
+        let mut token = Token::read(&asked.state_token, &self.key, Scope::State)?;
+        let ack = asked.ack_token.as_ref().map(|ack| Token::read(ack, &self.key, Scope::Ack));
+        let ack = ack.transpose()?;
         if ack.as_ref().is_some_and(|it| (&it.session, it.node) != (&token.session, token.node)) {
-            return Err(TokenError(Code::TokenScopeMismatch).into());
+            return Err(told(Code::TokenScopeMismatch, json!({})));
         }
-        let session = Session::open(&self.dir.join("sessions"), &token.session)?;
-        let events = session.events()?;
-        let event = events.get(token.node).ok_or(AckFailure::MissingNodeOrRun)?;
-        let workflow = Workflow::read(&self.dir.join("workflows"), &event.workflow)?;
-        if workflow.hash != token.workflow_hash {
+        let workflow = Workflow::read(&self.dir.join("workflows"), &token.workflow)?;
+        if workflow.hash != token.hash {
             return Err(AckFailure::WorkflowHashMismatch.into());
         }
-        let state = session.snapshot(token.node)?;
-        if ack.is_none() {
-            return self.shown(&workflow, &state, &token.session, token.node);
+        let mut session = Session::open(&self.dir.join("sessions").join(&token.session), false)?;
+        let events = session.events()?;
+        if token.node >= events {
+            return Err(AckFailure::MissingNodeOrRun.into());
         }
-        let node = token.node + 1;
+        if ack.is_some() {
+            workflow.steps.get(token.node).ok_or(AckFailure::NoPendingStep)?;
+            token.node += 1;
+        }
         // What was acknowledged before is not done twice, whatever it brings this time.
-        if node < events.len() {
-            return self.shown(&workflow, &session.snapshot(node)?, &token.session, node);
+        if token.node == events {
+            session.append(token.node, &asked.output)?;
         }
-        let state = workflow.next(state, asked.output.unwrap_or_else(|| json!({})))?;
-        session.append(node, &event.workflow, &state)?;
-        self.shown(&workflow, &state, &token.session, node)
+        self.shown(&workflow, token)
     }
 
     /// What a client sees of a session.
-    fn shown(
-        &self,
-        workflow: &Workflow,
-        state: &State,
-        session: &str,
-        node: usize,
-    ) -> Result<String, Failure> {
-        let sign = |scope| {
-            let (session, workflow_hash) = (session.to_owned(), workflow.hash.clone());
-            Token { scope, session, node, workflow_hash }.sign(&self.key)
-        };
-        let step = workflow.step(state);
+    fn shown(&self, workflow: &Workflow, mut token: Token) -> Answer {
+        let step = workflow.steps.get(token.node);
+        let state = token.sign(&self.key)?;
+        token.scope = Scope::Ack;
+        let ack = token.sign(&self.key)?;
         let shown = json!({
-            "stateToken": sign(Scope::State)?,
-            "ackToken": sign(Scope::Ack)?,
-            "isComplete": step.is_none(),
-            "step": step,
+            "stateToken": state, "ackToken": ack, "isComplete": step.is_none(), "step": step,
         });
         Ok(shown.to_string())
     }
@@ -143,27 +152,16 @@ impl WorkRail {
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for WorkRail {}
 
-/// The key that signs tokens; made when there is none, for nobody else to read.
-fn key(path: &Path) -> Result<[u8; 64], Box<dyn std::error::Error>> {
-    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        let mut key = [0; 64];
-        getrandom::fill(&mut key)?;
-        file.write_all(&key)?;
-    }
-    let key = fs::read(path)?;
-    key.try_into().map_err(|_| "the key is not 64 bytes long".into())
-}
-
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [dir, audit] = &arguments[..] else { return Err("usage: workrail DIR AUDIT".into()) };
     let dir = PathBuf::from(dir);
-    fs::create_dir_all(&dir)?;
-    let key = key(&dir.join("key"))?;
+    fs::create_dir_all(dir.join("sessions"))?;
+    let key = session::key(&dir.join("key"))?;
     let log = Log::open(audit, Options::default())?;
     let rail = WorkRail { dir, key, tool_router: WorkRail::tool_router() };
-    let server = Boundary::<Code, _>::new(rail, log).deadline(DEADLINE);
+    let server = Boundary::<Code, _>::new(rail, log).deadline(Duration::from_secs(2));
     server.serve(rmcp::transport::stdio()).await?.waiting().await?;
     Ok(())
 }

@@ -63,3 +63,20 @@ fn text(result: &CallToolResult) -> &str {
 fn hash(bytes: impl AsRef<[u8]>) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
 }
+
+/// They are there to be read.
+#[test]
+fn each_example_is_short_enough_to_be_read_in_one_go() {
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for name in ["context-resolve", "kaiza", "owlclaw", "tuitbot", "workrail"] {
+        let one = examples.join(name).with_extension("rs");
+        let files = match std::fs::read_dir(examples.join(name)) {
+            Ok(several) => several.map(|entry| entry.unwrap().path()).collect(),
+            Err(_) => vec![one],
+        };
+        let sources = files.iter().filter(|path| path.extension().is_some_and(|it| it == "rs"));
+        let texts = sources.map(|path| std::fs::read_to_string(path).unwrap());
+        let lines: usize = texts.map(|text| text.lines().count()).sum();
+        assert!((150..=400).contains(&lines), "{name} has {lines} lines");
+    }
+}
