@@ -56,6 +56,7 @@ pub struct Serve {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub threads: Option<usize>,
+    pub linger: Option<bool>,
     pub body_bytes: Option<usize>,
     pub header_bytes: Option<usize>,
     pub connections: Option<usize>,

@@ -24,6 +24,7 @@ use crate::front::http::accept;
 use crate::guard::access::{ClientSettings, Clients};
 use crate::guard::breaker::BreakerSettings;
 use crate::guard::budget::Budgets;
+use crate::linger::Linger;
 use crate::metrics::Metrics;
 use crate::mount::{Crowd, Mount, Upstream};
 use crate::outlet::Outlet;
@@ -62,6 +63,8 @@ pub struct Serve {
     pub collector: Option<Remote>,
     /// Threads that serve clients. One has the shortest way from client to server and back.
     pub threads: usize,
+    /// Whether one of them stays awake for a moment after a call, if that pays.
+    pub linger: bool,
 }
 
 /// One upstream under a name.
@@ -157,6 +160,7 @@ pub(crate) struct Gateway {
     clients: RwLock<Arc<Clients>>,
     pub budgets: Arc<Budgets>,
     pub limits: HttpLimits,
+    pub linger: Linger,
     closing: AtomicBool,
 }
 
@@ -312,6 +316,10 @@ async fn run(
         TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })?;
     let (close, closing) = watch::channel(false);
     on_ready(listener.local_addr()?);
+    if serve.linger {
+        let gateway = Arc::clone(&gateway);
+        tokio::spawn(async move { gateway.linger.run().await });
+    }
     let accepting = tokio::spawn(accept(Arc::clone(&gateway), listener, closing));
     let mut sweep = tokio::time::interval(SWEEP);
     let mut terminate = signal(SignalKind::terminate())?;
@@ -361,6 +369,7 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
         budgets,
         hosts: serve.hosts.clone(),
         limits: serve.limits,
+        linger: Linger::default(),
         closing: AtomicBool::new(false),
     })
 }

@@ -28,6 +28,7 @@ mod gateway;
 mod guard;
 mod handshake;
 mod join;
+mod linger;
 mod link;
 mod metrics;
 mod mount;

@@ -102,6 +102,7 @@ async fn route(
     request: Request<Incoming>,
     peer: SocketAddr,
 ) -> Response<Body> {
+    let _open = gateway.linger.open();
     if let Some(refused) = host::refused(gateway, request.headers()).await {
         return refused;
     }

@@ -1,0 +1,199 @@
+//! Staying awake for a moment. To wake a thread on an idle core costs more than all that is done
+//! for a call, so whoever expects something at once looks for it a while before going to sleep.
+//!
+//! It has to pay: each time in vain makes the next times rarer, down to one in 64, so that
+//! servers that take their time cost next to nothing. And it is for quiet hours: with more calls
+//! open than a few, something is always awake.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::edge;
+
+/// How long is looked. A quick server answers in less, and two wakes cost about as much.
+const MOMENT: Duration = Duration::from_micros(100);
+/// With more calls open, nobody lingers.
+const FEW: usize = 4;
+/// After so many times in vain it does not become rarer.
+const MOST_VAIN: u32 = 6;
+
+/// Whether it pays to stay awake.
+#[derive(Default)]
+struct Habit {
+    vain: AtomicU32,
+    /// Occasions to let pass.
+    passing: AtomicU32,
+}
+
+impl Habit {
+    /// Whether to stay awake on this occasion.
+    fn takes(&self) -> bool {
+        let passing = self.passing.load(Ordering::Relaxed);
+        self.passing.store(passing.saturating_sub(1), Ordering::Relaxed);
+        passing == 0
+    }
+
+    /// Something came while one was awake, or nothing did.
+    fn learn(&self, paid: bool) {
+        let vain = if paid { 0 } else { (self.vain.load(Ordering::Relaxed) + 1).min(MOST_VAIN) };
+        self.vain.store(vain, Ordering::Relaxed);
+        self.passing.store((1 << vain) - 1, Ordering::Relaxed);
+    }
+}
+
+/// Keeps a thread of the runtime awake after a call came in or was answered.
+#[derive(Default)]
+pub(crate) struct Linger {
+    habit: Habit,
+    /// How often something happened.
+    stirs: AtomicU64,
+    open: AtomicUsize,
+    /// Nobody needs to be told while it is.
+    is_awake: AtomicBool,
+    bed: Notify,
+}
+
+/// A call that is open.
+pub(crate) struct Open<'a>(&'a Linger);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.stir();
+    }
+}
+
+impl Linger {
+    /// A call came in.
+    pub(crate) fn open(&self) -> Open<'_> {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.stir();
+        Open(self)
+    }
+
+    fn stir(&self) {
+        self.stirs.fetch_add(1, Ordering::Relaxed);
+        if !self.is_awake.load(Ordering::Relaxed) && self.is_quiet() && self.habit.takes() {
+            self.bed.notify_one();
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.open.load(Ordering::Relaxed) <= FEW
+    }
+
+    /// Lingers whenever it pays, for as long as it is polled. A single core has better to do.
+    pub(crate) async fn run(&self) {
+        if available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+            return;
+        }
+        loop {
+            self.bed.notified().await;
+            self.is_awake.store(true, Ordering::Relaxed);
+            let paid = self.linger().await;
+            self.is_awake.store(false, Ordering::Relaxed);
+            self.habit.learn(paid);
+        }
+    }
+
+    /// Until nothing happens for a moment. Whether anything did.
+    async fn linger(&self) -> bool {
+        let (mut seen, mut paid) = (self.stirs.load(Ordering::Relaxed), false);
+        let mut until = edge::now() + MOMENT;
+        while self.is_quiet() {
+            // The runtime looks at its sockets each time, without going to sleep.
+            tokio::task::yield_now().await;
+            let stirs = self.stirs.load(Ordering::Relaxed);
+            let now = edge::now();
+            if stirs != seen {
+                (seen, until, paid) = (stirs, now + MOMENT, true);
+            } else if now >= until {
+                break;
+            }
+        }
+        paid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_vain_becomes_rare_and_what_pays_does_not() {
+        let habit = Habit::default();
+        let passed = || (0..1000).take_while(|_| !habit.takes()).count();
+        for expected in [0, 1, 3, 7, 15, 31, 63, 63] {
+            assert_eq!(passed(), expected);
+            habit.learn(false);
+        }
+        habit.learn(true);
+        assert_eq!(passed(), 0);
+        habit.learn(true);
+        assert_eq!(passed(), 0);
+    }
+
+    /// What `tasks` do beside one who lingers.
+    async fn beside(linger: &Linger, tasks: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = linger.run() => assert!(available_parallelism().unwrap().get() == 1),
+            () = tasks => {}
+        }
+    }
+
+    async fn until(is_so: impl Fn() -> bool) {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn is_awake(linger: &Linger) -> bool {
+        linger.is_awake.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn it_stays_awake_for_as_long_as_something_happens() {
+        let linger = Linger::default();
+        beside(&linger, async {
+            let open = linger.open();
+            until(|| is_awake(&linger)).await;
+            // Longer than a moment, with something happening all the time.
+            let began = edge::now();
+            until(|| {
+                drop(linger.open());
+                edge::now() > began + 3 * MOMENT
+            })
+            .await;
+            assert!(is_awake(&linger));
+            until(|| !is_awake(&linger)).await;
+            assert_eq!(linger.habit.passing.load(Ordering::Relaxed), 0, "it was worth it");
+            drop(open);
+            until(|| is_awake(&linger)).await;
+            until(|| !is_awake(&linger)).await;
+            assert_eq!(linger.habit.passing.load(Ordering::Relaxed), 1, "it was not");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn with_many_calls_open_it_goes_to_sleep() {
+        let linger = Linger::default();
+        beside(&linger, async {
+            let first = linger.open();
+            until(|| is_awake(&linger)).await;
+            let calls: Vec<_> = (0..FEW).map(|_| linger.open()).collect();
+            until(|| !is_awake(&linger)).await;
+            linger.habit.learn(true);
+            drop(linger.open());
+            tokio::task::yield_now().await;
+            assert!(!is_awake(&linger));
+            drop((first, calls));
+            until(|| is_awake(&linger)).await;
+        })
+        .await;
+    }
+}
