@@ -49,6 +49,7 @@ pub fn settings_of(
     set(&mut settings.retry.budget, config.retry_budget);
     set(&mut settings.drain, config.drain);
     set(&mut settings.answer_cancelled, config.answer_cancelled);
+    set(&mut settings.linger, config.linger);
     set(&mut settings.failures_as_results, config.failures_as_results);
     let limits = &mut settings.limits;
     set(&mut limits.line_bytes, config.limits.line_bytes);

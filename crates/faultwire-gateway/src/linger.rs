@@ -14,15 +14,20 @@ use tokio::sync::Notify;
 use crate::edge;
 
 /// How long is looked. A quick server answers in less, and two wakes cost about as much.
-const MOMENT: Duration = Duration::from_micros(100);
+pub(crate) const MOMENT: Duration = Duration::from_micros(100);
 /// With more calls open, nobody lingers.
-const FEW: usize = 4;
+pub(crate) const FEW: usize = 4;
 /// After so many times in vain it does not become rarer.
 const MOST_VAIN: u32 = 6;
 
+/// Whether there is one core only, which has better to do.
+pub(crate) fn is_alone() -> bool {
+    available_parallelism().is_ok_and(|cores| cores.get() == 1)
+}
+
 /// Whether it pays to stay awake.
 #[derive(Default)]
-struct Habit {
+pub(crate) struct Habit {
     vain: AtomicU32,
     /// Occasions to let pass.
     passing: AtomicU32,
@@ -30,14 +35,14 @@ struct Habit {
 
 impl Habit {
     /// Whether to stay awake on this occasion.
-    fn takes(&self) -> bool {
+    pub(crate) fn takes(&self) -> bool {
         let passing = self.passing.load(Ordering::Relaxed);
         self.passing.store(passing.saturating_sub(1), Ordering::Relaxed);
         passing == 0
     }
 
     /// Something came while one was awake, or nothing did.
-    fn learn(&self, paid: bool) {
+    pub(crate) fn learn(&self, paid: bool) {
         let vain = if paid { 0 } else { (self.vain.load(Ordering::Relaxed) + 1).min(MOST_VAIN) };
         self.vain.store(vain, Ordering::Relaxed);
         self.passing.store((1 << vain) - 1, Ordering::Relaxed);
@@ -85,9 +90,9 @@ impl Linger {
         self.open.load(Ordering::Relaxed) <= FEW
     }
 
-    /// Lingers whenever it pays, for as long as it is polled. A single core has better to do.
+    /// Lingers whenever it pays, for as long as it is polled.
     pub(crate) async fn run(&self) {
-        if available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+        if is_alone() {
             return;
         }
         loop {
@@ -140,7 +145,7 @@ mod tests {
     async fn beside(linger: &Linger, tasks: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = linger.run() => assert!(available_parallelism().unwrap().get() == 1),
+            () = linger.run() => assert!(is_alone()),
             () = tasks => {}
         }
     }

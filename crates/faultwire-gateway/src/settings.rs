@@ -11,6 +11,7 @@ use crate::wire;
 
 /// How a server is wrapped.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by name")]
 pub struct Settings {
     /// Under which contract.
     pub contract: Arc<Contract>,
@@ -31,6 +32,9 @@ pub struct Settings {
     /// Whether a call that the client took back is answered. The protocol lets a server stay
     /// silent; an answer tells apart a call that was settled from one that was lost.
     pub answer_cancelled: bool,
+    /// Whether whoever listens to a server on a thread of its own stays awake for a moment after
+    /// an answer, if that pays.
+    pub linger: bool,
     /// Whether failures of `tools/call` are results that a model sees, and not JSON-RPC errors.
     pub failures_as_results: bool,
     /// Whether the contract's switch for stacks is on.
@@ -115,6 +119,7 @@ impl Settings {
             restart: Restart::default(),
             drain: Duration::from_secs(10),
             answer_cancelled: true,
+            linger: true,
             failures_as_results: true,
             show_stack: false,
             session: Session::default(),

@@ -37,7 +37,7 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
         hosts: Hosts { names: config.serve.hosts.clone(), origins: config.serve.origins.clone() },
         collector: collector(args.otlp.as_deref().or(config.serve.otlp.as_deref()))?,
         threads: config.serve.threads.unwrap_or_else(threads),
-        linger: config.serve.linger.unwrap_or(true),
+        linger: config.linger.unwrap_or(true),
         mounts,
         clients,
         limits,

@@ -20,6 +20,7 @@ use crate::edge;
 use crate::frame::{Frame, Frames};
 use crate::front::stdio::LINES_TOGETHER;
 use crate::join::{Fragment, Joined};
+use crate::linger::{FEW, Habit, MOMENT, is_alone};
 use crate::link::{Link, Verdict};
 use crate::pipeline::TooLong;
 use crate::room::{PATIENCE, SHORT, Share};
@@ -35,12 +36,15 @@ pub(crate) struct Listener {
     overlong_told: bool,
     /// Why it is read over.
     why: TooLong,
+    /// Whether it pays to stay awake, if it may.
+    habit: Option<Habit>,
 }
 
 impl Listener {
     pub(crate) fn new(link: Arc<Link>) -> Self {
         let frames = Frames::new(link.settings().limits.line_bytes);
-        Self { link, frames, fragment: None, overlong_told: false, why: TooLong::Limit }
+        let habit = (link.settings().linger && !is_alone()).then(Habit::default);
+        Self { link, frames, fragment: None, overlong_told: false, why: TooLong::Limit, habit }
     }
 
     /// Listens on a thread of its own until the server says no more, or `stop` is closed.
@@ -135,22 +139,43 @@ impl Listener {
         self.overlong_told = self.link.overlong(salvage_id(head).as_deref(), false, why);
     }
 
-    /// Waits for something to read. Nothing more comes when it is false.
+    /// Waits for something to read, at first without going to sleep if that may pay. Nothing more
+    /// comes when it is false.
     fn wait(&mut self, stdout: &File, stop: &PipeReader) -> bool {
+        let mut awake = self.stays_awake().then(|| edge::now() + MOMENT);
         loop {
             let patience = self.fragment.as_ref().map(|f| f.patience(edge::now()));
-            let timeout = patience.map(|p| timespec(p + Duration::from_millis(1)));
+            let patience = patience.map(|p| p + Duration::from_millis(1));
+            let timeout = awake.map(|_| Duration::ZERO).or(patience).map(timespec);
             let out = stdout.as_fd();
             let stopped = stop.as_fd();
             let mut watched =
                 [PollFd::new(&out, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];
-            match poll(&mut watched, timeout.as_ref()) {
+            let seen = poll(&mut watched, timeout.as_ref());
+            if let Some(until) = awake {
+                let in_vain = seen == Ok(0);
+                if in_vain && edge::now() < until {
+                    continue;
+                }
+                self.habit.iter().for_each(|habit| habit.learn(!in_vain));
+                awake = None;
+                if in_vain {
+                    continue;
+                }
+            }
+            match seen {
                 Ok(0) => self.give_up_fragment(),
                 Err(rustix::io::Errno::INTR) => {}
                 Ok(_) if watched[1].revents().is_empty() => return true,
                 Ok(_) | Err(_) => return false,
             }
         }
+    }
+
+    fn stays_awake(&self) -> bool {
+        self.habit.as_ref().is_some_and(|habit| {
+            self.fragment.is_none() && self.link.state().calls.len() <= FEW && habit.takes()
+        })
     }
 
     /// Everything that is whole.
