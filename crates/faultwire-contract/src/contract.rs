@@ -14,6 +14,9 @@ use crate::retry::{Backoff, RetryClass};
 use crate::session::SessionRules;
 use crate::template::{Defaults, Template};
 
+/// Codes by name. A lookup is part of every failure.
+pub(crate) type Index = HashMap<String, usize, foldhash::fast::RandomState>;
+
 /// Every fact of one contract file.
 #[derive(Debug)]
 pub struct Contract {
@@ -46,7 +49,7 @@ pub struct Contract {
     /// How sessions begin, lock and end (K12).
     pub session: Option<SessionRules>,
     pub(crate) codes: Vec<Code>,
-    pub(crate) index: HashMap<String, usize>,
+    pub(crate) index: Index,
     pub(crate) fallback: usize,
     pub(crate) invariant: usize,
     pub(crate) conditions: ConditionMap,

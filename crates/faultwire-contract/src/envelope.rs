@@ -198,7 +198,6 @@ impl Fault {
     /// The same around an envelope of this fault that was made before.
     #[must_use]
     pub fn result_around(&self, envelope: &[u8], options: ResultOptions) -> Vec<u8> {
-        let text = String::from_utf8_lossy(envelope);
         let contract = self.contract();
         let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
         out.extend_from_slice(b"{");
@@ -206,7 +205,10 @@ impl Fault {
             out.extend_from_slice(br#""resultType":"complete","#);
         }
         out.extend_from_slice(br#""content":[{"type":"text","text":"#);
-        out.extend_from_slice(json_string(&text).as_bytes());
+        match str::from_utf8(envelope) {
+            Ok(text) => write_string(text, &mut out),
+            Err(_) => write_string(&String::from_utf8_lossy(envelope), &mut out),
+        }
         out.extend_from_slice(b"}]");
         // Structured content must be an object; an envelope may be a list.
         if !options.has_output_schema && envelope.first() == Some(&b'{') {
@@ -214,20 +216,20 @@ impl Fault {
             out.extend_from_slice(envelope);
         }
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
-        out.extend_from_slice(json_string(CONTRACT_META).as_bytes());
+        write_string(CONTRACT_META, &mut out);
         out.push(b':');
         for (before, word) in
             [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)]
         {
             out.extend_from_slice(before.as_bytes());
-            out.extend_from_slice(json_string(word).as_bytes());
+            write_string(word, &mut out);
         }
         out.extend_from_slice(b"}}}");
         out
     }
 }
 
-fn json_string(text: &str) -> String {
-    // A text is always JSON.
-    serde_json::to_string(text).unwrap_or_default()
+fn write_string(text: &str, out: &mut Vec<u8>) {
+    // A text is always JSON, and there is always room in memory.
+    let _ = serde_json::to_writer(out, text);
 }

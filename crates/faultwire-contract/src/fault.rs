@@ -302,8 +302,8 @@ impl Public<'_> {
         report.origin = report.origin.or(report.condition.map(Condition::origin));
         let known = self.row.outcome.or(report.condition.map(Condition::outcome));
         report.outcome = report.outcome.or(known);
-        report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         let moment = self.stamp.at(report.timestamp.as_deref());
+        report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         report.trace = report.trace.take().map(|trace| self.name(&trace));
         let given = report.incident.take().map(|incident| self.name(&incident));
         let given = given.filter(|incident| !incident.is_empty());

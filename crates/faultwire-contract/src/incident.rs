@@ -37,10 +37,11 @@ impl Stamp {
     #[must_use]
     pub fn incident(&self, trace: Option<&str>) -> String {
         let date = self.moment().to_zoned(TimeZone::UTC).date();
-        let day = format!("{:04}{:02}{:02}", date.year(), date.month(), date.day());
+        let month = i32::from(date.year()) * 100 + i32::from(date.month());
+        let day = month * 100 + i32::from(date.day());
         match trace.and_then(trace_id) {
-            Some(id) => format!("inc_{day}_{id}"),
-            None => format!("inc_{day}_{:016x}", self.random),
+            Some(id) => format!("inc_{day:08}_{id}"),
+            None => format!("inc_{day:08}_{:016x}", self.random),
         }
     }
 

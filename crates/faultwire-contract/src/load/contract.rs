@@ -1,13 +1,11 @@
 //! The file as a whole: its tables in the order they depend on each other.
 
-use std::collections::HashMap;
-
 use super::conditions::conditions;
 use super::head::{Head, is_version, well_formed};
 use super::section::{Section, Text, read_file};
 use super::{code, policy, rule, surface};
 use crate::code::Code;
-use crate::contract::{Contract, Example, Release};
+use crate::contract::{Contract, Example, Index, Release};
 use crate::mistake::{Mistakes, nearest};
 use crate::redact::Redactor;
 use crate::report::Report;
@@ -50,8 +48,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
     let rows =
         code::Rows { categories, pattern, levels: &levels, text: &text, redactor: &redactor };
     let (codes, places) = rows.read(root);
-    let index: HashMap<String, usize> =
-        codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
+    let index: Index = codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
     let known = Known { index: &index, codes: &codes };
 
     let conditions = conditions(root, &known);
@@ -101,7 +98,7 @@ fn read(root: &Section<'_>) -> Option<Contract> {
 
 /// The codes of the file, to look names up in.
 pub(super) struct Known<'a> {
-    index: &'a HashMap<String, usize>,
+    index: &'a Index,
     codes: &'a [Code],
 }
 

@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use foldhash::fast::RandomState;
+
 /// Longer texts are rarely the same twice.
 const LONGEST: usize = 512;
 /// How many are kept, and the same number of older ones.
@@ -15,8 +17,8 @@ pub(super) struct Clean(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashSet<Box<str>>,
-    old: HashSet<Box<str>>,
+    young: HashSet<Box<str>, RandomState>,
+    old: HashSet<Box<str>, RandomState>,
 }
 
 impl Clean {
