@@ -45,6 +45,25 @@ struct OfTool {
     succeeded: Counter,
     failed: Counter,
     duration: Histogram,
+    /// No more than there are codes and origins, and mostly one or two.
+    failures: Mutex<Vec<OfCode>>,
+}
+
+/// What is counted for each way in which a tool fails. To find a counter by its labels costs more
+/// than all else that is counted.
+struct OfCode {
+    code: String,
+    category: String,
+    origin: Option<Origin>,
+    count: Counter,
+}
+
+impl OfCode {
+    fn is_of(&self, fault: &Fault) -> bool {
+        let code = fault.code();
+        (&self.code, &self.category) == (&code.id, &code.category)
+            && self.origin == fault.public().origin
+    }
 }
 
 impl Metrics {
@@ -85,7 +104,7 @@ impl Metrics {
 
     /// A call failed.
     pub(crate) fn failed(&self, fault: &Fault, tool: Option<&str>, took: Option<Duration>) {
-        let label = match tool {
+        match tool {
             Some(tool) => {
                 // What never got as far as the server may be a name that there is none of.
                 let upstream = fault.public().origin == Some(Origin::Upstream);
@@ -95,23 +114,36 @@ impl Metrics {
                 if let Some(took) = took {
                     tool.duration.record(took.as_secs_f64());
                 }
-                tool.label.clone()
+                self.count_failure(fault, &tool);
             }
-            None => "".into(),
-        };
-        let code = fault.code();
-        let origin = fault.public().origin.map_or("", Origin::name);
-        self.count(
-            FAILURES,
-            vec![
-                Label::new("code", code.id.clone()),
-                Label::new("category", code.category.clone()),
-                Label::new("origin", origin),
-                Label::new("tool", label.into_string()),
-            ],
-        );
+            None => self.failures(fault, "").increment(1),
+        }
         self.recent.add(fault);
         self.observe(fault);
+    }
+
+    fn count_failure(&self, fault: &Fault, tool: &OfTool) {
+        let mut failures = tool.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = failures.iter().find(|known| known.is_of(fault)) {
+            return known.count.increment(1);
+        }
+        let count = self.failures(fault, &tool.label);
+        count.increment(1);
+        let (code, origin) = (fault.code(), fault.public().origin);
+        let (code, category) = (code.id.clone(), code.category.clone());
+        failures.push(OfCode { code, category, origin, count });
+    }
+
+    /// The counter of such failures of a tool.
+    fn failures(&self, fault: &Fault, tool: &str) -> Counter {
+        let code = fault.code();
+        let labels = vec![
+            Label::new("code", code.id.clone()),
+            Label::new("category", code.category.clone()),
+            Label::new("origin", fault.public().origin.map_or("", Origin::name)),
+            Label::new("tool", tool.to_owned()),
+        ];
+        self.recorder.register_counter(&Key::from_parts(FAILURES, labels), &METADATA)
     }
 
     /// A request was refused before it was a call.
@@ -177,6 +209,7 @@ impl Metrics {
             succeeded: counter("success"),
             failed: counter("failure"),
             duration: self.recorder.register_histogram(&key(DURATION, None), &METADATA),
+            failures: Mutex::default(),
             label,
         }
     }
@@ -185,9 +218,10 @@ impl Metrics {
     fn observe(&self, fault: &Fault) {
         let contract: &Contract = fault.contract();
         let mut all = self.alerts.lock().unwrap_or_else(PoisonError::into_inner);
-        let alerts = all
-            .entry(contract.name.clone())
-            .or_insert_with(|| Alerts::new(contract, DEFAULT_CAPACITY));
+        if !all.contains_key(&contract.name) {
+            all.insert(contract.name.clone(), Alerts::new(contract, DEFAULT_CAPACITY));
+        }
+        let Some(alerts) = all.get_mut(&contract.name) else { return };
         let now = Duration::from_millis(edge::unix_ms());
         let client = fault.public().session.client.as_deref().unwrap_or_default();
         if let Some(Some(page)) = alerts.observe(now, client, &fault.code().id) {

@@ -14,7 +14,7 @@ const KEPT: usize = 50;
 pub(crate) struct Recent(Mutex<VecDeque<Shown>>);
 
 /// What is shown of a failure: only what its client was told, too.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct Shown {
     pub time: String,
     pub code: String,
@@ -27,17 +27,21 @@ pub(crate) struct Shown {
 impl Recent {
     pub(crate) fn add(&self, fault: &Fault) {
         let public = fault.public();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let shown = Shown {
-            time: text(&public.timestamp),
-            code: fault.code().id.clone(),
-            tool: text(&public.tool),
-            client: text(&public.session.client),
-            message: text(&public.message),
-            incident: text(&public.incident),
-        };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(KEPT - 1);
+        // The oldest one's room is used again.
+        let oldest = if kept.len() < KEPT { None } else { kept.pop_back() };
+        let mut shown = oldest.unwrap_or_default();
+        for (place, text) in [
+            (&mut shown.time, public.timestamp.as_deref()),
+            (&mut shown.code, Some(&*fault.code().id)),
+            (&mut shown.tool, public.tool.as_deref()),
+            (&mut shown.client, public.session.client.as_deref()),
+            (&mut shown.message, public.message.as_deref()),
+            (&mut shown.incident, public.incident.as_deref()),
+        ] {
+            place.clear();
+            place.push_str(text.unwrap_or_default());
+        }
         kept.push_front(shown);
     }
 

@@ -83,6 +83,27 @@ impl Inlet {
         }
     }
 
+    /// Keeps it for [`flush`](Self::flush), together with what others bring until then. Whether
+    /// nobody was told to flush yet.
+    pub(crate) fn put(&self, pipe: &mut Pipe, bytes: &[u8]) -> bool {
+        if pipe.remote.is_some() || pipe.waiting() > 0 {
+            self.send(pipe, bytes);
+            return false;
+        }
+        pipe.queued += bytes.len() as u64;
+        pipe.backlog.extend_from_slice(bytes);
+        true
+    }
+
+    /// Gives the pipe what it can take of all that waits.
+    pub(crate) fn flush(&self) {
+        let mut pipe = self.lock();
+        pipe.flush();
+        if pipe.waiting() > 0 {
+            self.work.notify_one();
+        }
+    }
+
     /// Lets the server see the end of its input, once it has read what waits.
     pub(crate) fn close(&self) {
         let mut pipe = self.lock();

@@ -23,6 +23,7 @@ use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
+use crate::linger::FEW;
 use crate::link::{Link, Verdict};
 use crate::mount::session::Session;
 use crate::mount::{Mount, NoSession};
@@ -388,13 +389,22 @@ async fn exchange(
 }
 
 /// Gives a line to the server, if it may pass.
-fn hand_over(link: &Link, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
+fn hand_over(link: &Arc<Link>, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
     let mut pipe = link.inlet.lock();
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-    match link.hear_seen(asker, line, seen, place) {
-        Verdict::Pass => link.inlet.send(&mut pipe, line),
-        Verdict::Instead(other) => link.inlet.send(&mut pipe, &other),
-        Verdict::Drop | Verdict::Unfinished => {}
+    let verdict = link.hear_seen(asker, line, seen, place);
+    let line = match &verdict {
+        Verdict::Pass => line,
+        Verdict::Instead(other) => other,
+        Verdict::Drop | Verdict::Unfinished => return,
+    };
+    if link.state().calls.len() <= FEW {
+        return link.inlet.send(&mut pipe, line);
+    }
+    // Others have something for the server, too: all of it costs one write.
+    if link.inlet.put(&mut pipe, line) {
+        let link = Arc::clone(link);
+        tokio::spawn(async move { link.inlet.flush() });
     }
 }
 
