@@ -253,3 +253,81 @@ impl Pipe {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, Read};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// An inlet, and the server's end of it.
+    fn connected() -> (Inlet, PipeReader) {
+        let (reader, writer) = io::pipe().unwrap();
+        let inlet = Inlet::new(1024);
+        inlet.connect(File::from(OwnedFd::from(writer))).unwrap();
+        ioctl_fionbio(&reader, true).unwrap();
+        (inlet, reader)
+    }
+
+    /// What the server can read now.
+    fn read(reader: &mut PipeReader) -> String {
+        let mut bytes = [0; 256];
+        let length = reader.read(&mut bytes).unwrap_or_default();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_put_comes_with_one_flush_and_in_order() {
+        let (inlet, mut reader) = connected();
+        let mut pipe = inlet.lock();
+        assert!(inlet.put(&mut pipe, b"one\n"), "somebody has to flush");
+        assert!(!inlet.put(&mut pipe, b"two\n"), "somebody does already");
+        inlet.send(&mut pipe, b"three\n");
+        assert_eq!((pipe.position(), pipe.written()), (14, 0));
+        drop(pipe);
+        assert_eq!(read(&mut reader), "");
+        inlet.flush();
+        assert_eq!(read(&mut reader), "one\ntwo\nthree\n");
+        assert_eq!(inlet.lock().written(), 14);
+        inlet.flush();
+        assert!(inlet.put(&mut inlet.lock(), b"four\n"), "it begins anew");
+    }
+
+    #[test]
+    fn what_is_put_can_be_taken_back() {
+        let (inlet, mut reader) = connected();
+        let mut pipe = inlet.lock();
+        inlet.put(&mut pipe, b"one\n");
+        let at = pipe.position();
+        inlet.put(&mut pipe, b"two\n");
+        assert!(pipe.withdraw(at, 3));
+        drop(pipe);
+        inlet.flush();
+        assert_eq!(read(&mut reader), "one\n   \n");
+        assert!(!inlet.lock().withdraw(at, 3), "the server has it");
+    }
+
+    #[test]
+    fn what_was_put_for_one_server_is_not_for_the_next() {
+        let (inlet, mut first) = connected();
+        inlet.put(&mut inlet.lock(), b"one\n");
+        let (mut second, writer) = io::pipe().unwrap();
+        inlet.connect(File::from(OwnedFd::from(writer))).unwrap();
+        inlet.put(&mut inlet.lock(), b"two\n");
+        inlet.flush();
+        assert_eq!(read(&mut first), "");
+        assert_eq!(read(&mut second), "two\n");
+    }
+
+    #[test]
+    fn what_was_put_before_the_end_is_still_read() {
+        let (inlet, mut reader) = connected();
+        inlet.put(&mut inlet.lock(), b"one\n");
+        inlet.close();
+        inlet.flush();
+        let mut all = String::new();
+        reader.read_to_string(&mut all).unwrap();
+        assert_eq!(all, "one\n");
+    }
+}
