@@ -1,5 +1,6 @@
 //! The server's input. Writing never waits: what a server does not read waits here, up to a
-//! limit, and a thread of its own brings it over as there is room.
+//! limit, and a thread of its own brings it over as there is room. While many calls are open, what
+//! comes at the same time waits here for one write, too.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -211,7 +211,8 @@ fn saying(what: &impl ToString) -> Report {
 
 /// The program audits itself before it serves (K15).
 fn start(root: &Path, audit: &Path) -> Result<Boundary<Code, Kaiza>, Failure> {
-    let places = fs::create_dir_all(audit)
+    let places = fs::read_dir(root)
+        .and_then(|_| fs::create_dir_all(audit))
         .and_then(|()| Ok((root.canonicalize()?, audit.canonicalize()?)))
         .map_err(|error| Failure::startup_failure(Code::BootstrapFailure, saying(&error)));
     let (root, audit) = places?;

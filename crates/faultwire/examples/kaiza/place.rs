@@ -19,12 +19,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a path leads.
     pub fn find(root: &Path, path: &str) -> Result<Self, Failure> {
         if Path::new(path).components().any(|part| part == Component::ParentDir) {
             return Err(errors::path_traversal_blocked().into());
         }
-        let named = root.join(path);
+        let named: PathBuf = root.join(path).components().collect();
         if !named.starts_with(root) {
             return Err(errors::outside_workspace().into());
         }
@@ -64,12 +63,12 @@ impl Place {
         }
     }
 
-    /// Nothing, or a plain file. Pipes and the like would keep us waiting.
+    /// Nothing, or a plain file: pipes would keep us waiting, and what is a link now was none.
     fn bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
-        if !self.absolute.try_exists().fault(Code::FileReadFailed)? {
-            return Ok(None);
-        }
-        let found = fs::metadata(&self.absolute).fault(Code::FileReadFailed)?;
+        let found = match fs::symlink_metadata(&self.absolute) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found.fault(Code::FileReadFailed)?,
+        };
         if !found.is_file() || found.len() > LARGEST {
             let what = format!("That is no plain file of at most {LARGEST} bytes");
             return Err(errors::file_read_failed().message(what).into());

@@ -34,7 +34,6 @@ faultwire::codes! {
     Uploading of errors: Calling, Deciding { FileReadError, MediaUploadError, UnsupportedMediaType }
 }
 
-/// What the platform takes.
 const LARGEST: u64 = 16 << 20;
 const MEDIA: [&str; 5] = ["gif", "jpg", "mp4", "png", "webp"];
 
@@ -146,21 +145,22 @@ fn media(dir: &Path, path: &Path) -> io::Result<Vec<u8>> {
     let found = dir.join(path).canonicalize()?;
     let fits = found.is_file() && found.metadata()?.len() <= LARGEST;
     if !fits || !found.starts_with(dir.canonicalize()?) {
-        return Err(ErrorKind::PermissionDenied.into());
+        return Err(ErrorKind::InvalidInput.into());
     }
     std::fs::read(found)
 }
 
 /// Whether the platform would take the text.
 fn check(text: &str) -> Result<(), Failure<Posting>> {
-    match length::weighted(text.trim()) {
-        0 => Err(errors::invalid_input().message("A tweet has a text").into()),
-        1..=length::MOST => Ok(()),
-        length => {
-            let what = format!("The tweet has {length} weighted characters, of {}", length::MOST);
-            Err(errors::tweet_too_long().message(what).into())
-        }
+    if text.trim().is_empty() {
+        return Err(errors::invalid_input().message("A tweet has a text").into());
     }
+    let length = length::weighted(text);
+    if length > length::MOST {
+        let what = format!("The tweet has {length} weighted characters, of {}", length::MOST);
+        return Err(errors::tweet_too_long().message(what).into());
+    }
+    Ok(())
 }
 
 /// Some tweets are out, and the next one failed: what there is must not be posted again.
@@ -193,7 +193,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Meta::default()
     };
     let http = reqwest::Client::builder().timeout(Duration::from_secs(2)).no_proxy().build()?;
-    let platform = Platform { http, url: url.clone(), token: std::env::var("X_TOKEN").ok() };
+    let url = url.trim_end_matches('/').to_owned();
+    let platform = Platform { http, url, token: std::env::var("X_TOKEN").ok() };
     let log = Log::open(dir.join("audit"), Options::default())?;
     let bot = TuitBot { platform, dir, tool_router: TuitBot::tool_router() };
     let server = Boundary::<Code, _>::new(bot, log).profile(profile).meta(meta);

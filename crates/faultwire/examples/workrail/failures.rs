@@ -1,6 +1,8 @@
 //! What can go wrong with a workflow, as types. Each is mapped to its code by a match that names
 //! every case: a new one does not compile until it is mapped (W9).
 
+use std::time::Duration;
+
 use faultwire::contract::Report;
 use faultwire::workrail::{self as errors, Code, Failure};
 use serde::{Deserialize, Serialize};
@@ -68,10 +70,14 @@ impl From<AckFailure> for Failure {
             AckFailure::WorkflowHashMismatch => Code::TokenWorkflowHashMismatch,
             AckFailure::NoPendingStep => Code::PreconditionFailed,
             AckFailure::AdvanceApplyFailed { .. } => Code::ValidationError,
-            AckFailure::MissingSnapshot
-            | AckFailure::AdvanceNextFailed { .. }
-            | AckFailure::SessionStoreError { .. }
-            | AckFailure::SnapshotStoreError { .. } => Code::InternalError,
+            AckFailure::MissingSnapshot | AckFailure::AdvanceNextFailed { .. } => {
+                Code::InternalError
+            }
+            // The disk may be there again in a while.
+            AckFailure::SessionStoreError { .. } | AckFailure::SnapshotStoreError { .. } => {
+                let later = errors::internal_error().after(Duration::from_secs(2));
+                return later.details(&failure).into();
+            }
         };
         told(code, json!(failure))
     }

@@ -43,11 +43,9 @@ struct Continue {
     /// Says that the step is done. Without it, the step is shown again.
     ack_token: Option<String>,
     /// What the step brought.
-    #[serde(default)]
-    output: Map<String, Value>,
+    output: Option<Map<String, Value>>,
 }
 
-/// Steps, one after the other.
 #[derive(Deserialize)]
 struct Workflow {
     #[serde(skip)]
@@ -67,7 +65,7 @@ struct Step {
 impl Workflow {
     fn read(dir: &Path, id: &str) -> Result<Self, WorkflowError> {
         let named = id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let text = fs::read(dir.join(format!("{id}.json"))).ok().filter(|_| named);
+        let text = named.then(|| fs::read(dir.join(format!("{id}.json"))).ok()).flatten();
         let absent = || WorkflowError::WorkflowNotFound(format!("There is no workflow {id}"));
         let text = text.ok_or_else(absent)?;
         let mut workflow: Self = serde_json::from_slice(&text)
@@ -131,7 +129,7 @@ impl WorkRail {
         }
         // What was acknowledged before is not done twice, whatever it brings this time.
         if token.node == events {
-            session.append(token.node, &asked.output)?;
+            session.append(token.node, &asked.output.clone().unwrap_or_default())?;
         }
         self.shown(&workflow, token)
     }

@@ -5,11 +5,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use faultwire::workrail::{self as errors, Code, Failure};
+use faultwire::workrail::{Code, Failure};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -96,12 +95,12 @@ impl Session {
         }
         for (index, line) in text.lines().enumerate() {
             let event: Value = serde_json::from_str(line).map_err(|it| corrupt(index, &it))?;
-            if event["v"] != EVENT_VERSION {
+            if event["v"].as_u64().is_some_and(|v| v > EVENT_VERSION) {
                 let what = format!("Event {index} has version {}", event["v"]);
                 let reason = reason("UNKNOWN_EVENT_VERSION", &what);
                 return Err(Health::UnknownVersion { reason }.into());
             }
-            if event["index"] != index {
+            if event["v"] != EVENT_VERSION || event["index"] != index {
                 return Err(corrupt(index, &"Event log index mismatch").into());
             }
         }
@@ -122,11 +121,8 @@ fn corrupt(index: usize, message: &impl ToString) -> Health {
     if index == 0 { Health::CorruptHead { reason } } else { Health::CorruptTail { reason } }
 }
 
-/// The disk may be there again in a while.
 fn unusable(error: &io::Error) -> Failure {
-    let error = reason(&error.kind().to_string(), error);
-    let failure = errors::internal_error().after(Duration::from_secs(2));
-    failure.details(&AckFailure::SessionStoreError { error }).into()
+    AckFailure::SessionStoreError { error: reason(&error.kind().to_string(), error) }.into()
 }
 
 fn reason(code: &str, message: &impl ToString) -> Reason {

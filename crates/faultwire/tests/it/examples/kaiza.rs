@@ -122,6 +122,8 @@ async fn k1_k9_k12_each_code_of_the_domain_is_answered_when_it_is_so() {
         ("a\0b", "INVALID_PATH"),
         (".", "INVALID_PATH"),
         ("src/dangling", "INVALID_PATH"),
+        ("src/dangling/", "INVALID_PATH"),
+        ("src/dangling/.", "INVALID_PATH"),
         ("../outside/a", "PATH_TRAVERSAL_BLOCKED"),
         ("src/../../outside/a", "PATH_TRAVERSAL_BLOCKED"),
         ("/etc/passwd", "OUTSIDE_WORKSPACE"),
@@ -265,6 +267,10 @@ async fn k6_k15_it_audits_itself_before_it_serves() {
     assert_eq!(refused(it.dir.path()), "AUDIT_LOCK_FAILED", "it is served already");
     let bare = Dir::new();
     assert_eq!(refused(bare.path()), "BOOTSTRAP_FAILURE", "there is no workspace");
+    assert!(!bare.path().join("audit").exists(), "nothing was made");
+    fs::write(bare.path().join("work"), "").unwrap();
+    assert_eq!(refused(bare.path()), "BOOTSTRAP_FAILURE", "that is no directory");
+    fs::remove_file(bare.path().join("work")).unwrap();
     let inside = Dir::new();
     fs::create_dir_all(inside.path().join("work")).unwrap();
     let root = inside.path().join("work");

@@ -156,6 +156,7 @@ async fn t1_t2_t3_each_code_of_the_domain_is_answered_when_it_is_so() {
     bot.fails("thread", json!({ "texts": ["alone"] }), "invalid_input").await;
     bot.compose_fails(" \n", "invalid_input").await;
     bot.compose_fails(&"a".repeat(281), "tweet_too_long").await;
+    bot.compose_fails(&format!("a{}", " ".repeat(280)), "tweet_too_long").await;
     bot.compose_fails("slow", "x_network_error").await;
     bot.compose_fails("garbled", "serialization_error").await;
 
@@ -295,6 +296,8 @@ async fn texts_are_as_long_as_the_platform_counts_them() {
         ("🇫🇷", 2),
         ("🏴󠁧󠁢󠁳󠁣󠁴󠁿", 2),
         ("ẞ", 2),
+        ("©", 1),
+        ("©\u{fe0f}", 2),
         ("1️⃣", 2),
         ("https://example.com", 23),
         ("See https://example.com/a/very/long/path?with=query&and=more, please.", 36),

@@ -229,6 +229,7 @@ async fn w3_w9_w11_each_code_of_the_domain_is_answered_when_it_is_so() {
             "{\"v\":1,\"index\":0,\"brought\":{}}\n{\"v\":1,\"index\":7,\"brought\":{}}\n",
             Health::CorruptTail { reason: reason("Event log index mismatch") },
         ),
+        ("{}\n", Health::CorruptHead { reason: reason("Event log index mismatch") }),
         (
             "{\"v\":9,\"index\":0}\n",
             Health::UnknownVersion {
