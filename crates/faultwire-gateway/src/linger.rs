@@ -109,7 +109,9 @@ impl Linger {
         let (mut seen, mut paid) = (self.stirs.load(Ordering::Relaxed), false);
         let mut until = edge::now() + MOMENT;
         while self.is_quiet() {
-            // The runtime looks at its sockets each time, without going to sleep.
+            // The runtime looks at its sockets each time, without going to sleep. Where it has
+            // several threads, another one may do so instead, which is then awake as well; with
+            // two of them a lone call still took half the time.
             tokio::task::yield_now().await;
             let stirs = self.stirs.load(Ordering::Relaxed);
             let now = edge::now();
