@@ -110,8 +110,8 @@ impl Linger {
         let mut until = edge::now() + MOMENT;
         while self.is_quiet() {
             // The runtime looks at its sockets each time, without going to sleep. Where it has
-            // several threads, another one may do so instead, which is then awake as well; with
-            // two of them a lone call still took half the time.
+            // several threads, another one may have gone to sleep on them and is woken as ever;
+            // that is rare, since they sleep on them only when nobody looks.
             tokio::task::yield_now().await;
             let stirs = self.stirs.load(Ordering::Relaxed);
             let now = edge::now();
