@@ -6,6 +6,7 @@ mod appending;
 mod boundary;
 mod client;
 mod crash;
+mod domain;
 mod examples;
 mod format;
 mod http;

@@ -172,50 +172,6 @@ fn k3_a_code_by_name_must_be_registered() {
     assert!(kaiza::Failure::from_report(Report::new("INVALID_PATH")).is_ok());
 }
 
-/// What can go wrong in the domain of workflows.
-#[derive(Debug)]
-enum WorkflowError {
-    WorkflowNotFound(String),
-    InvalidState,
-    InvalidLoop,
-    MissingContext,
-    MaxIterationsExceeded,
-    ConditionEvalFailed,
-}
-
-/// Exhaustive: a new variant does not compile until it is mapped.
-fn told(error: WorkflowError) -> workrail::Failure {
-    match error {
-        WorkflowError::WorkflowNotFound(id) => {
-            workrail::not_found().message(format!("There is no workflow {id}")).into()
-        }
-        WorkflowError::InvalidState | WorkflowError::InvalidLoop => {
-            workrail::validation_error().into()
-        }
-        WorkflowError::MissingContext | WorkflowError::MaxIterationsExceeded => {
-            workrail::precondition_failed().into()
-        }
-        WorkflowError::ConditionEvalFailed => workrail::internal_error().into(),
-    }
-}
-
-#[test]
-fn w9_domain_errors_are_mapped_by_an_exhaustive_match() {
-    use workrail::Code;
-    let rows = [
-        (WorkflowError::WorkflowNotFound("w".into()), Code::NotFound),
-        (WorkflowError::InvalidState, Code::ValidationError),
-        (WorkflowError::InvalidLoop, Code::ValidationError),
-        (WorkflowError::MissingContext, Code::PreconditionFailed),
-        (WorkflowError::MaxIterationsExceeded, Code::PreconditionFailed),
-        (WorkflowError::ConditionEvalFailed, Code::InternalError),
-    ];
-    for (error, code) in rows {
-        let result: Result<(), _> = Err(error);
-        assert_eq!(result.fault_with(told).unwrap_err().code(), code);
-    }
-}
-
 #[test]
 fn k7_errors_pass_with_a_question_mark() {
     fn parse(text: &str) -> Result<u8, workrail::Failure> {
