@@ -1,9 +1,5 @@
 //! Errors of a domain, as a server's own types, on their way to a client of rmcp.
 
-#[path = "../../examples/workrail/failures.rs"]
-#[allow(dead_code, reason = "the example makes what is only passed on here")]
-mod failures;
-
 use faultwire::audit::{Log, Options};
 use faultwire::workrail::{self as errors, Code, Failure};
 use faultwire::{Boundary, ResultExt};
@@ -15,8 +11,8 @@ use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router}
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::examples::workrail::failures::AckFailure;
 use crate::support::Dir;
-use failures::AckFailure;
 
 /// What can go wrong in the domain of workflows.
 #[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]

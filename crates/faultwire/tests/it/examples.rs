@@ -4,7 +4,7 @@ mod context_resolve;
 mod kaiza;
 mod owlclaw;
 mod tuitbot;
-mod workrail;
+pub(crate) mod workrail;
 
 use std::path::PathBuf;
 use std::process::Stdio;

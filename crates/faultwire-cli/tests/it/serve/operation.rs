@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::serve::gateway::Gateway;
 use crate::support::{Dir, command};
-use crate::wrap::client::{FAULTWIRE, PATIENCE};
+use crate::wrap::client::{FAULTWIRE, PATIENCE, ticks_at_rest};
 
 #[test]
 fn sigterm_drains_the_calls_in_flight() {
@@ -235,4 +235,16 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(answer.status, 400, "{answer:?}");
     assert_eq!(answer.json()["title"], "The body did not come in time");
     assert!(before.elapsed() > Duration::from_secs(10), "{:?}", before.elapsed());
+}
+
+#[test]
+fn between_calls_it_rests() {
+    let gateway = Gateway::demo(&[]);
+    let session = gateway.begin();
+    for id in 0..50 {
+        gateway.call(&session, id, "echo", &json!({ "text": "x" }));
+    }
+    // Whoever stays awake for good takes a hundred.
+    let ticks = ticks_at_rest(gateway.process.id());
+    assert!(ticks <= 10, "{ticks}");
 }

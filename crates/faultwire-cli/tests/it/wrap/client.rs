@@ -235,6 +235,19 @@ impl Drop for Client {
     }
 }
 
+/// How much time of a core a process takes while nothing happens, in hundredths of a second.
+pub fn ticks_at_rest(pid: u32) -> u64 {
+    let ticks = || -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields = stat.rsplit(") ").next().unwrap().split(' ');
+        fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(1));
+    ticks() - before
+}
+
 pub fn status_of(pid: u32, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();

@@ -4,7 +4,7 @@ use faultwire_contract::{Profile, Surface, builtin};
 use serde_json::{Value, json};
 
 use crate::support::Dir;
-use crate::wrap::client::{Client, envelope};
+use crate::wrap::client::{Client, envelope, ticks_at_rest};
 
 fn with_config(text: &str, args: &[&str]) -> (Client, Dir) {
     let dir = Dir::new();
@@ -162,4 +162,15 @@ fn k10_a_failure_that_cannot_be_recorded_says_so() {
     let echo = client.call("echo", &json!({ "text": "x" }));
     assert_eq!(echo["result"]["content"][0]["text"], "x");
     assert_eq!(client.end().code, Some(1));
+}
+
+#[test]
+fn between_calls_it_rests() {
+    let mut client = Client::demo(&[]);
+    for _ in 0..50 {
+        client.call("echo", &json!({ "text": "x" }));
+    }
+    // Whoever stays awake for good takes a hundred.
+    let ticks = ticks_at_rest(client.process.id());
+    assert!(ticks <= 10, "{ticks}");
 }

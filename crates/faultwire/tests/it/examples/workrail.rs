@@ -2,7 +2,7 @@
 
 #[path = "../../../examples/workrail/failures.rs"]
 #[allow(dead_code, reason = "the server makes what is only read here")]
-mod failures;
+pub(crate) mod failures;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
