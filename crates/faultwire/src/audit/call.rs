@@ -69,7 +69,7 @@ pub struct Fingerprint(pub(crate) Hash);
 
 impl Serialize for Fingerprint {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("hmac-sha256:{}", self.0))
+        serializer.serialize_str(&named("hmac-sha256:", &self.0))
     }
 }
 
@@ -87,6 +87,12 @@ impl Digest {
 
 impl Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("sha256:{}", self.0))
+        serializer.serialize_str(&named("sha256:", &self.0))
     }
+}
+
+/// The hash behind the name of its kind.
+fn named(kind: &str, hash: &Hash) -> String {
+    let digits = hash.hex();
+    [kind, str::from_utf8(&digits).unwrap_or_default()].concat()
 }

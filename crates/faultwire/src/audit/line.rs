@@ -103,7 +103,8 @@ fn is_word(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|b| matches!(b, b'a'..=b'z' | b'_'))
 }
 
-fn number(n: u64, out: &mut Vec<u8>) {
+/// Writes a whole number.
+pub(crate) fn number(n: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut from = digits.len();
     let mut left = n;
