@@ -123,7 +123,11 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
-        let public = Public { contract, row, stamp }.of(report);
+        let mut public = report;
+        Public { contract, row, stamp }.make_safe(&mut public);
+        public.retry = Some(retry);
+        public.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+        public.status = (status != row.default_status()).then_some(status);
         Ok(Self { contract: Arc::clone(contract), code, retry, delay, status, public, private })
     }
 
@@ -157,8 +161,9 @@ impl Fault {
         self.status
     }
 
-    /// What may be told: the report with its text made safe, and origin, outcome, incident and
-    /// timestamp filled in. The retry answer and the status are not in it; see [`Fault::report`].
+    /// The fault in its JSON form: the report with its text made safe, with origin, outcome,
+    /// incident, timestamp and the retry answer, and with the status where it is not the row's
+    /// default.
     #[must_use]
     pub fn public(&self) -> &Report {
         &self.public
@@ -168,17 +173,6 @@ impl Fault {
     #[must_use]
     pub fn private(&self) -> &Private {
         &self.private
-    }
-
-    /// The fault in its JSON form, with the retry answer, and the status where it is not the
-    /// row's default.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let mut report = self.public.clone();
-        report.retry = Some(self.retry);
-        report.retry_after_ms = self.delay.and_then(|d| u64::try_from(d.as_millis()).ok());
-        report.status = (self.status != self.code().default_status()).then_some(self.status);
-        report
     }
 
     /// The envelope's bytes.
@@ -284,17 +278,19 @@ struct Public<'a> {
 const LONGEST_WORD: usize = 256;
 
 impl Public<'_> {
-    fn of(&self, mut report: Report) -> Report {
+    fn make_safe(&self, report: &mut Report) {
         let text = &self.contract.text;
-        report.message = Some(self.message(report.message));
-        report.suggestion = report.suggestion.map(|s| self.words(&s, text.suggestion_bytes));
+        report.message = Some(self.message(report.message.take()));
+        report.suggestion = report.suggestion.take().map(|s| self.words(s, text.suggestion_bytes));
         let something = |v: &Value| !v.is_null();
-        report.details = report.details.filter(something).map(|d| self.json(d, text.details_bytes));
-        let kept = report.data.filter(|d| self.row.keeps_data && something(d));
+        let details = report.details.take().filter(something);
+        report.details = details.map(|d| self.json(d, text.details_bytes));
+        let kept = report.data.take().filter(|d| self.row.keeps_data && something(d));
         report.data = kept.map(|d| self.json(d, text.details_bytes));
-        report.cause =
-            report.cause.and_then(cause::normalise).map(|c| self.json(c, text.cause_bytes));
-        let stack = report.stack.filter(|_| self.stamp.show_stack && self.contract.stack.is_some());
+        let cause = report.cause.take().and_then(cause::normalise);
+        report.cause = cause.map(|c| self.json(c, text.cause_bytes));
+        let shows_stack = self.stamp.show_stack && self.contract.stack.is_some();
+        let stack = report.stack.take().filter(|_| shows_stack);
         report.stack = stack.map(|s| {
             let safe = self.contract.redactor.redact_credentials(&s);
             bound::cut(&safe, text.stack_bytes).into_owned()
@@ -304,43 +300,40 @@ impl Public<'_> {
         report.outcome = report.outcome.or(known);
         let moment = self.stamp.at(report.timestamp.as_deref());
         report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
-        report.trace = report.trace.take().map(|trace| self.name(&trace));
-        let given = report.incident.take().map(|incident| self.name(&incident));
+        report.trace = report.trace.take().map(|trace| self.name(trace));
+        let given = report.incident.take().map(|incident| self.name(incident));
         let given = given.filter(|incident| !incident.is_empty());
         report.incident = Some(given.unwrap_or_else(|| moment.incident(report.trace.as_deref())));
-        for name in names(&mut report) {
-            *name = name.take().map(|n| self.name(&n));
+        for name in names(report) {
+            *name = name.take().map(|n| self.name(n));
         }
-        for word in words(&mut report) {
-            *word = word.take().map(|w| self.words(&w, LONGEST_WORD));
+        for word in words(report) {
+            *word = word.take().map(|w| self.words(w, LONGEST_WORD));
         }
-        report.tool = report.tool.filter(|tool| !tool.is_empty());
-        report.rate_limit_reset = report.rate_limit_reset.map(|reset| match reset {
-            Reset::Text(t) => Reset::Text(self.words(&t, LONGEST_WORD)),
-            epoch @ Reset::Epoch(_) => epoch,
-        });
-        report.retry = None;
-        report.retry_after_ms = None;
-        report.status = None;
-        report
+        report.tool.take_if(|tool| tool.is_empty());
+        if let Some(Reset::Text(moment)) = &mut report.rate_limit_reset {
+            *moment = self.words(std::mem::take(moment), LONGEST_WORD);
+        }
     }
 
     /// The failure's own words made safe, or the row's: never an empty string (K7).
     fn message(&self, given: Option<String>) -> String {
         let own = given.filter(|_| !self.contract.text.canonical);
-        own.map(|m| self.words(&m, self.contract.text.message_bytes))
+        own.map(|m| self.words(m, self.contract.text.message_bytes))
             .filter(|m| !m.trim().is_empty())
             .unwrap_or_else(|| self.row.message.clone())
     }
 
-    fn words(&self, text: &str, max: usize) -> String {
+    fn words(&self, text: String, max: usize) -> String {
         // Redaction mostly shortens, so more is looked at than is kept.
-        bound::cut(&self.contract.redactor.redact(prefix(text, max * 8)), max).into_owned()
+        let safe = self.contract.redactor.redact(prefix(&text, max * 8));
+        changed(&text, &bound::cut(&safe, max)).unwrap_or(text)
     }
 
     /// A name or an id: kept as it is, but for credentials and what is invisible or overlong.
-    fn name(&self, text: &str) -> String {
-        bound::cut(&self.contract.redactor.redact_credentials(text), LONGEST_WORD).into_owned()
+    fn name(&self, text: String) -> String {
+        let safe = self.contract.redactor.redact_credentials(&text);
+        changed(&text, &bound::cut(&safe, LONGEST_WORD)).unwrap_or(text)
     }
 
     fn json(&self, value: Value, bytes: usize) -> Value {
@@ -352,6 +345,12 @@ impl Public<'_> {
             bytes,
         )
     }
+}
+
+/// What became of a text, if it is not the same any more. Most stay as they are, and need no copy.
+fn changed(text: &str, safe: &str) -> Option<String> {
+    let same = text.len() == safe.len() && std::ptr::eq(text.as_ptr(), safe.as_ptr());
+    (!same).then(|| safe.to_owned())
 }
 
 /// Names and ids: they are told as they are, a workspace's path, too, but never a credential.

@@ -23,7 +23,25 @@ impl Stamp {
     /// ```
     #[must_use]
     pub fn timestamp(&self) -> String {
-        format!("{:.3}", self.moment())
+        let moment = TimeZone::UTC.to_datetime(self.moment());
+        let mut text = String::with_capacity("2026-01-19T15:32:10.123Z".len());
+        // Formatting has its price, and each failure is stamped.
+        digits(&mut text, moment.year().into(), 4);
+        let rest = [
+            ('-', moment.month()),
+            ('-', moment.day()),
+            ('T', moment.hour()),
+            (':', moment.minute()),
+            (':', moment.second()),
+        ];
+        for (before, part) in rest {
+            text.push(before);
+            digits(&mut text, part.into(), 2);
+        }
+        text.push('.');
+        digits(&mut text, moment.millisecond().into(), 3);
+        text.push('Z');
+        text
     }
 
     /// `inc_`, the UTC date, and an id that leads to the trace where there is one (O9).
@@ -36,13 +54,19 @@ impl Stamp {
     /// ```
     #[must_use]
     pub fn incident(&self, trace: Option<&str>) -> String {
-        let date = self.moment().to_zoned(TimeZone::UTC).date();
-        let month = i32::from(date.year()) * 100 + i32::from(date.month());
-        let day = month * 100 + i32::from(date.day());
-        match trace.and_then(trace_id) {
-            Some(id) => format!("inc_{day:08}_{id}"),
-            None => format!("inc_{day:08}_{:016x}", self.random),
+        let date = TimeZone::UTC.to_datetime(self.moment()).date();
+        let id = trace.and_then(trace_id);
+        let mut text = String::with_capacity("inc_20260119_".len() + 32);
+        text.push_str("inc_");
+        digits(&mut text, date.year().into(), 4);
+        digits(&mut text, date.month().into(), 2);
+        digits(&mut text, date.day().into(), 2);
+        text.push('_');
+        match id {
+            Some(id) => text.push_str(&id),
+            None => text.extend((0..16).rev().map(|place| hex(self.random >> (4 * place)))),
         }
+        text
     }
 
     /// The same edge at the moment that a report names, if it does.
@@ -51,9 +75,26 @@ impl Stamp {
         Self { now_ms: named.map_or(self.now_ms, Timestamp::as_millisecond), ..*self }
     }
 
+    /// What is before the year 0 cannot be told, and is no time of a clock.
     fn moment(&self) -> Timestamp {
-        Timestamp::from_millisecond(self.now_ms).unwrap_or(Timestamp::UNIX_EPOCH)
+        let moment = Timestamp::from_millisecond(self.now_ms).ok();
+        moment.filter(|m| *m >= YEAR_ZERO).unwrap_or(Timestamp::UNIX_EPOCH)
     }
+}
+
+const YEAR_ZERO: Timestamp = Timestamp::constant(-62_167_219_200, 0);
+
+/// Appends the number with so many digits.
+fn digits(text: &mut String, number: i32, places: u32) {
+    for place in (0..places).rev() {
+        let digit = number / 10_i32.pow(place) % 10;
+        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
+    }
+}
+
+/// The last four bits as a digit.
+fn hex(number: u64) -> char {
+    char::from(b"0123456789abcdef"[usize::try_from(number % 16).unwrap_or(0)])
 }
 
 /// Whether the text is a timestamp as K5 wants it.
@@ -82,4 +123,30 @@ fn trace_id(trace: &str) -> Option<String> {
     // All zeros is how the trace context says that there is no trace.
     let is_one = id.bytes().any(|b| b != b'0');
     (fits && plain && is_one).then(|| id.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k5_o9_every_moment_is_written_as_the_calendar_has_it() {
+        let year = 31_556_952_000;
+        let moments = (0..9_999).map(|n| n * year + n * 86_399_977 - 62_167_219_200_000);
+        for now_ms in moments.chain([0, -1, 951_782_399_999, 951_782_400_000]) {
+            let stamp = Stamp { now_ms, random: 0xfe_dcba_9876, show_stack: false };
+            let moment = stamp.moment();
+            assert_eq!(stamp.timestamp(), format!("{moment:.3}"));
+            let day = moment.strftime("%Y%m%d");
+            assert_eq!(stamp.incident(None), format!("inc_{day}_000000fedcba9876"));
+        }
+    }
+
+    #[test]
+    fn what_no_clock_says_is_the_epoch() {
+        for now_ms in [i64::MIN, i64::MAX, -62_167_219_200_001] {
+            let stamp = Stamp { now_ms, ..Stamp::default() };
+            assert_eq!(stamp.timestamp(), "1970-01-01T00:00:00.000Z");
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Call {
     line: Box<str>,
     /// Where in it the id stands.
     id: Range<u32>,
+    /// Where its params do.
+    params: Option<Range<u32>>,
     tool: Tool,
     pub method: Method,
     /// Which call of the session it is; 0 until it is open.
@@ -135,6 +137,7 @@ impl Call {
         text.push('\n');
         Self {
             id: within(line.text, id).unwrap_or(0..0),
+            params: line.params.and_then(|params| within(line.text, params.get())),
             tool: match tool {
                 None => Tool::None,
                 Some(tool) => {
@@ -260,7 +263,7 @@ impl Call {
     }
 
     pub(crate) fn story(&self) -> Story {
-        Story::of(self.line())
+        Story::told_by(self.params.as_ref().map(|place| self.part(place)))
     }
 }
 
@@ -272,6 +275,7 @@ impl Drop for Call {
             let call = Self {
                 line: std::mem::take(&mut self.line),
                 id: std::mem::take(&mut self.id),
+                params: self.params.take(),
                 tool: std::mem::replace(&mut self.tool, Tool::None),
                 method: std::mem::replace(&mut self.method, Method::Initialize),
                 token: OnceCell::new(),

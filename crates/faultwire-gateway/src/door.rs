@@ -200,12 +200,10 @@ impl Door {
 
     /// Answers something of the client's that is no call: there is nothing to send on.
     pub(crate) fn refuse(&self, asker: Asker<'_>, id: Option<&str>, number: i64, failing: Failing) {
-        let party = asker.party;
-        let report = Report {
-            outcome: Some(Outcome::NotSent),
-            trace: asker.trace.map(str::to_owned),
-            ..dressed(party, failing.report, None, &Story::default())
-        };
+        let (party, mut report) = (asker.party, failing.report);
+        dress(&mut report, party, None, &Story::default());
+        report.outcome = Some(Outcome::NotSent);
+        report.trace = asker.trace.map(str::to_owned);
         let fault = accepted(&party.settings, report);
         let form = match asker.surface {
             Surface::Mcp => Form::Error(number),
@@ -422,9 +420,9 @@ impl Door {
 }
 
 /// Makes the fault of a failing call, as it stands now.
-pub(crate) fn fault(party: &Party, call: &Call, report: Report, story: &Story) -> Fault {
+pub(crate) fn fault(party: &Party, call: &Call, mut report: Report, story: &Story) -> Fault {
     let elapsed = edge::now().saturating_duration_since(call.since);
-    let mut report = dressed(party, report, u64::try_from(elapsed.as_millis()).ok(), story);
+    dress(&mut report, party, u64::try_from(elapsed.as_millis()).ok(), story);
     report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
     report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
     report.method.get_or_insert_with(|| call.method.name().to_owned());
@@ -432,7 +430,7 @@ pub(crate) fn fault(party: &Party, call: &Call, report: Report, story: &Story) -
 }
 
 /// Adds what is known of session and call. An envelope that a server made itself may know better.
-fn dressed(party: &Party, mut report: Report, elapsed_ms: Option<u64>, story: &Story) -> Report {
+fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>, story: &Story) {
     let said = std::mem::replace(&mut report.session, party.session().clone());
     let session = &mut report.session;
     let better = [
@@ -448,11 +446,10 @@ fn dressed(party: &Party, mut report: Report, elapsed_ms: Option<u64>, story: &S
     if report.meta.is_empty() {
         report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
     }
-    story.tell(&mut report);
+    story.tell(report);
     if let Some(name) = &party.name {
         report.session.client = Some(name.clone());
     }
-    report
 }
 
 fn accepted(settings: &Settings, mut report: Report) -> Fault {

@@ -37,7 +37,13 @@ pub(crate) struct Story {
 }
 
 impl Story {
+    /// Of a whole request.
     pub(crate) fn of(line: &[u8]) -> Self {
+        Self::told_by(peek(line).params.map(RawValue::get))
+    }
+
+    /// Of what it says beside its method.
+    pub(crate) fn told_by(params: Option<&str>) -> Self {
         #[derive(Default, Deserialize)]
         struct Params<'a> {
             #[serde(borrow, default)]
@@ -47,8 +53,7 @@ impl Story {
             #[serde(borrow, default, rename = "requestState")]
             state: Option<&'a RawValue>,
         }
-        let line = peek(line);
-        let params = line.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params = params.filter(|raw| raw.starts_with('{'));
         let params: Params<'_> =
             params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let read = |raw: &RawValue| serde_json::from_str(raw.get()).ok();

@@ -43,5 +43,5 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
 fn safe(contract: &Arc<Contract>, report: Report) -> Result<Report, FaultError> {
     let (incident, timestamp) = (report.incident.clone(), report.timestamp.clone());
     let fault = Fault::new(contract, report, &Stamp::default())?;
-    Ok(Report { incident, timestamp, ..fault.report() })
+    Ok(Report { incident, timestamp, ..fault.public().clone() })
 }

@@ -20,7 +20,7 @@ fn check(contract: &std::sync::Arc<Contract>, fault: &Fault) {
                 .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&bytes)));
             assert_eq!(read.code, fault.code().id);
             assert_eq!(read.retry, Some(fault.retry()), "{}", read.code);
-            same_where_told(&fault.report(), &read);
+            same_where_told(fault.public(), &read);
             let again = Fault::new(contract, read, &STAMP).unwrap();
             let rewritten = again.envelope(surface, profile);
             assert_eq!(String::from_utf8_lossy(&rewritten), String::from_utf8_lossy(&bytes));

@@ -138,10 +138,13 @@ const ROOM_FOR_HEAD: usize = 512;
 
 /// The fault's own JSON. Who raised it without saying whose it is was the tool, and then nobody
 /// knows how far it got.
-fn told(fault: &Fault) -> Report {
-    let mut report = fault.report();
-    report.origin.get_or_insert(Origin::Upstream);
-    report.outcome.get_or_insert(Outcome::MaybeExecuted);
+fn told(fault: &Fault) -> Cow<'_, Report> {
+    let mut report = Cow::Borrowed(fault.public());
+    if report.origin.is_none() || report.outcome.is_none() {
+        let report = report.to_mut();
+        report.origin.get_or_insert(Origin::Upstream);
+        report.outcome.get_or_insert(Outcome::MaybeExecuted);
+    }
     report
 }
 
