@@ -55,7 +55,13 @@ impl Fault {
 /// contract's internal failure (W5).
 #[must_use]
 pub fn put<T: Serialize + ?Sized>(contract: &Contract, report: Report, details: &T) -> Report {
-    match from(details) {
+    settle(contract, report, from(details))
+}
+
+/// The same with details that were read before: JSON, or why they are none.
+#[must_use]
+pub fn settle(contract: &Contract, report: Report, read: Result<Value, Vec<String>>) -> Report {
+    match read {
         Ok(value) => Report { details: Some(value), ..report },
         Err(errors) => invalid(contract, report, &errors),
     }

@@ -83,12 +83,16 @@ impl Resolver {
     /// The directory of a cache. What is not there, or leads outside, is missing (C5).
     fn cache(&self, name: &str) -> Result<PathBuf, Failure> {
         let missing = || Failure::from(errors::cache_missing());
+        let unreachable = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => missing(),
+            _ => errors::io_error().cause(&error).into(),
+        };
         let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if name.is_empty() || !plain {
             return Err(missing());
         }
-        let path = self.root.join(name).canonicalize().map_err(|_| missing())?;
-        let root = self.root.canonicalize().map_err(|_| missing())?;
+        let path = self.root.join(name).canonicalize().map_err(unreachable)?;
+        let root = self.root.canonicalize().map_err(unreachable)?;
         if path.starts_with(&root) && path.is_dir() { Ok(path) } else { Err(missing()) }
     }
 
@@ -161,7 +165,7 @@ fn document(cache: &Path, entry: &Entry, words: &[String]) -> Result<Document, F
 /// that goes wrong is the environment's (C5).
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).fault_with(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
             Failure::from(errors::cache_invalid().cause(&error))
         }
         _ => errors::io_error().cause(&error).into(),

@@ -106,7 +106,25 @@ impl Schema {
     }
 }
 
+impl Issue {
+    /// Something that is wrong with a value, which no schema can tell.
+    #[must_use]
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), aspect: Aspect::Value }
+    }
+}
+
 impl Misfit {
+    /// What a handler said of arguments that fit the schema, and not its type. Serde puts the name
+    /// of a member between backticks behind "field".
+    #[must_use]
+    pub fn told_by_handler(words: &str) -> Self {
+        let said = words.strip_prefix("failed to deserialize parameters: ").unwrap_or(words);
+        let named = said.split_once("field `").and_then(|(_, rest)| rest.split_once('`'));
+        let path = named.map_or("", |(name, _)| name);
+        Self { issues: vec![Issue::new(path, said)] }
+    }
+
     /// The finer case, from the first issue.
     #[must_use]
     pub fn aspect(&self) -> Option<Aspect> {

@@ -23,6 +23,7 @@ use crate::audit::Log;
 use crate::boundary::turn::Standing;
 use crate::manifest::Manifest;
 use crate::typed::TypedCode;
+use crate::watch::{caught, keep_stacks};
 
 /// How long a handler may take when nobody says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -86,6 +87,7 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
     /// Stands around a handler. Failures are recorded in this log.
     #[must_use]
     pub fn new(handler: H, log: Log) -> Self {
+        keep_stacks::<C>();
         Self {
             inner: handler,
             log,
@@ -164,7 +166,9 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
     fn known_session(&self) -> Session {
         let Session { id, client, role, workspace_root, phase, plan_hash } =
             self.settings.session.clone();
-        let told = self.settings.told_session.map(|told| told(&self.inner)).unwrap_or_default();
+        let told = self.settings.told_session;
+        // Whoever cannot tell its session does not keep the failure from being told.
+        let told = told.and_then(|told| caught(|| told(&self.inner)).ok()).unwrap_or_default();
         Session {
             id: told.id.or(id),
             client: told.client.or(client),

@@ -8,6 +8,7 @@ use faultwire_contract::{Report, Reset, RetryClass, cause, details};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::edge;
 use crate::typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 
 /// A failure of one code. Which options there are depends on the code's row.
@@ -33,17 +34,26 @@ use crate::typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, Ty
 #[must_use = "it is only told when it is returned"]
 pub struct Draft<R> {
     report: Report,
+    /// Why its details are no JSON, if they are not.
+    unfit: Vec<String>,
     row: PhantomData<R>,
 }
 
 impl<R: Row> Draft<R> {
     /// One that knows nothing but its code.
     pub fn new() -> Self {
-        Self { report: Report::new(R::ID), row: PhantomData }
+        Self { report: Report::new(R::ID), unfit: Vec::new(), row: PhantomData }
     }
 
     pub(crate) fn into_report(self) -> Report {
-        self.report
+        let contract = R::Code::contract();
+        let mut report = self.report;
+        report.stack = report.stack.or_else(|| edge::stack(contract));
+        if self.unfit.is_empty() {
+            return report;
+        }
+        // Only now, so that it does not matter what else was told when.
+        details::settle(contract, report, Err(self.unfit))
     }
 
     /// What to tell the client.
@@ -60,7 +70,10 @@ impl<R: Row> Draft<R> {
 
     /// Facts for the client. What is no JSON makes it the contract's internal failure (W5).
     pub fn details<T: Serialize + ?Sized>(mut self, facts: &T) -> Self {
-        self.report = details::put(R::Code::contract(), self.report, facts);
+        (self.report.details, self.unfit) = match details::from(facts) {
+            Ok(value) => (Some(value), Vec::new()),
+            Err(why) => (None, why),
+        };
         self
     }
 
@@ -89,7 +102,10 @@ impl<R: Row> Draft<R> {
     }
 
     /// When a limit resets, as the platform said it.
-    pub fn resets_at(mut self, reset: Reset) -> Self {
+    pub fn resets_at(mut self, reset: Reset) -> Self
+    where
+        R: TakesDelay,
+    {
         self.report.rate_limit_reset = Some(reset);
         self
     }

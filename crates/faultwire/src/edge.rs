@@ -34,7 +34,8 @@ pub(crate) fn updates_manifests() -> bool {
     std::env::var_os("FAULTWIRE_UPDATE").is_some_and(|set| set == "1")
 }
 
+/// Whether the contract's switch for stacks is on.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
-fn shows_stack(contract: &Contract) -> bool {
+pub(crate) fn shows_stack(contract: &Contract) -> bool {
     contract.shows_stack(|name| std::env::var(name).ok())
 }

@@ -42,7 +42,7 @@ use crate::edge;
 use crate::failure::Failure;
 use crate::set::CodeSet;
 use crate::typed::TypedCode;
-use crate::watch::{Ended, observed, watch};
+use crate::watch::{Ended, keep_stacks, observed, watch};
 
 /// How long a handler may take when nobody says otherwise.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -83,10 +83,11 @@ pub struct Problems<C, S> {
     code: PhantomData<fn() -> C>,
 }
 
-impl<C> ProblemLayer<C> {
+impl<C: TypedCode> ProblemLayer<C> {
     /// Failures are recorded in this log.
     #[must_use]
     pub fn new(log: Log) -> Self {
+        keep_stacks::<C>();
         Self { log, deadline: DEADLINE, code: PhantomData }
     }
 

@@ -1,14 +1,17 @@
 //! Waits for a handler, however it ends.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Once;
 use std::task::Poll;
 use std::time::Duration;
 
 use faultwire_contract::{Condition, Report};
 
+use crate::edge;
 use crate::failure::Failure;
 use crate::typed::TypedCode;
 use crate::unknown::Unknown;
@@ -16,10 +19,44 @@ use crate::unknown::Unknown;
 /// How a handler ended.
 pub(crate) enum Ended<T> {
     Returned(T),
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Panic),
     TimedOut,
     /// The client took the call back.
     Cancelled,
+}
+
+/// What a panic was thrown with, and where, if that is shown.
+pub(crate) struct Panic {
+    payload: Box<dyn Any + Send>,
+    stack: Option<String>,
+}
+
+thread_local! {
+    /// Where this thread panicked last.
+    static STACK: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// Has the stacks of panics kept, if the contract shows them (K2): once a panic is caught, its
+/// stack is gone.
+pub(crate) fn keep_stacks<C: TypedCode>() {
+    static ONCE: Once = Once::new();
+    if !edge::shows_stack(C::contract()) {
+        return;
+    }
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            STACK.set(edge::stack(C::contract()));
+            before(info);
+        }));
+    });
+}
+
+/// Runs something, whatever it does.
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
+    // What an earlier one left is not of this one.
+    STACK.take();
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| Panic { payload, stack: STACK.take() })
 }
 
 /// Runs a handler until it ends, its time is over, or its client wants no answer any more.
@@ -29,12 +66,10 @@ pub(crate) async fn watch<T>(
     cancelled: impl Future<Output = ()>,
 ) -> Ended<T> {
     let mut handler = pin!(handler);
-    let ended = poll_fn(|context| {
-        match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(value)) => Poll::Ready(Ended::Returned(value)),
-            Err(payload) => Poll::Ready(Ended::Panicked(payload)),
-        }
+    let ended = poll_fn(|context| match caught(|| handler.as_mut().poll(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(value)) => Poll::Ready(Ended::Returned(value)),
+        Err(panic) => Poll::Ready(Ended::Panicked(panic)),
     });
     tokio::select! {
         biased;
@@ -49,16 +84,21 @@ impl<T> Ended<T> {
     pub(crate) fn or_report<C: TypedCode>(self) -> Result<T, Box<Report>> {
         match self {
             Self::Returned(value) => Ok(value),
-            Self::Panicked(payload) => {
-                let unknown = Unknown::panic(&*payload);
-                let failure = Failure::<C>::from_unknown(unknown, Report::default());
-                Err(Box::new(failure.report().clone()))
-            }
+            Self::Panicked(panic) => Err(panic.report::<C>()),
             Self::TimedOut => Err(observed::<C>(Condition::Timeout, "No answer in time")),
             Self::Cancelled => {
                 Err(observed::<C>(Condition::Cancelled, "The client took the call back"))
             }
         }
+    }
+}
+
+impl Panic {
+    /// What is told of it.
+    pub(crate) fn report<C: TypedCode>(self) -> Box<Report> {
+        let context = Report { stack: self.stack, ..Report::default() };
+        let failure = Failure::<C>::from_unknown(Unknown::panic(&*self.payload), context);
+        Box::new(failure.into_report())
     }
 }
 

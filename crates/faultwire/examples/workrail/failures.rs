@@ -1,18 +1,20 @@
 //! What can go wrong with a workflow, as types. Each is mapped to its code by a match that names
 //! every case: a new one does not compile until it is mapped (W9).
 
-use std::time::Duration;
-
 use faultwire::contract::Report;
 use faultwire::workrail::{self as errors, Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What is wrong with a workflow.
+#[derive(Debug, Serialize, Deserialize)]
 pub enum WorkflowError {
     WorkflowNotFound(String),
     InvalidState(String),
+    InvalidLoop(String),
     MissingContext(String),
+    MaxIterationsExceeded(String),
+    ConditionEvalFailed(String),
 }
 
 /// How a session's log stands (W10).
@@ -47,10 +49,12 @@ pub struct Reason {
 
 impl From<WorkflowError> for Failure {
     fn from(error: WorkflowError) -> Self {
+        use WorkflowError as It;
         let (code, message) = match error {
-            WorkflowError::WorkflowNotFound(what) => (Code::NotFound, what),
-            WorkflowError::InvalidState(what) => (Code::ValidationError, what),
-            WorkflowError::MissingContext(what) => (Code::PreconditionFailed, what),
+            It::WorkflowNotFound(m) => (Code::NotFound, m),
+            It::InvalidState(m) | It::InvalidLoop(m) => (Code::ValidationError, m),
+            It::MissingContext(m) | It::MaxIterationsExceeded(m) => (Code::PreconditionFailed, m),
+            It::ConditionEvalFailed(m) => (Code::InternalError, m),
         };
         Self::tool_failure(code, Report { message: Some(message), ..Report::default() })
     }
@@ -65,17 +69,16 @@ impl From<Health> for Failure {
 
 impl From<AckFailure> for Failure {
     fn from(failure: AckFailure) -> Self {
+        use AckFailure as It;
         let code = match &failure {
-            AckFailure::MissingNodeOrRun => Code::TokenUnknownNode,
-            AckFailure::WorkflowHashMismatch => Code::TokenWorkflowHashMismatch,
-            AckFailure::NoPendingStep => Code::PreconditionFailed,
-            AckFailure::AdvanceApplyFailed { .. } => Code::ValidationError,
-            AckFailure::MissingSnapshot | AckFailure::AdvanceNextFailed { .. } => {
-                Code::InternalError
-            }
+            It::MissingNodeOrRun => Code::TokenUnknownNode,
+            It::WorkflowHashMismatch => Code::TokenWorkflowHashMismatch,
+            It::NoPendingStep => Code::PreconditionFailed,
+            It::AdvanceApplyFailed { .. } => Code::ValidationError,
+            It::MissingSnapshot | It::AdvanceNextFailed { .. } => Code::InternalError,
             // The disk may be there again in a while.
-            AckFailure::SessionStoreError { .. } | AckFailure::SnapshotStoreError { .. } => {
-                let later = errors::internal_error().after(Duration::from_secs(2));
+            It::SessionStoreError { .. } | It::SnapshotStoreError { .. } => {
+                let later = errors::internal_error().after(std::time::Duration::from_secs(2));
                 return later.details(&failure).into();
             }
         };
@@ -88,8 +91,7 @@ pub fn told(code: Code, mut details: Value) -> Failure {
     let mut report = Report::default();
     if code.category() == Code::TokenBadSignature.category() {
         details["tokenErrorCode"] = code.id().into();
-        let suggestion = "Use the exact tokens returned by WorkRail; they are opaque.";
-        report.suggestion = Some(suggestion.to_owned());
+        report.suggestion = Some("Use the exact tokens that WorkRail returned.".into());
     }
     Failure::tool_failure(code, Report { details: Some(details), ..report })
 }

@@ -57,11 +57,8 @@ impl Token {
         let verified = mac(key, signed).verify_slice(&signature);
         verified.map_err(|_| told(Code::TokenBadSignature, json!({})))?;
         let token: Self = serde_json::from_slice(&payload).map_err(|_| malformed())?;
-        if token.scope == scope {
-            Ok(token)
-        } else {
-            Err(told(Code::TokenScopeMismatch, json!({})))
-        }
+        let is_meant = token.scope == scope;
+        is_meant.then_some(token).ok_or_else(|| told(Code::TokenScopeMismatch, json!({})))
     }
 }
 
@@ -109,8 +106,8 @@ impl Session {
 
     /// Adds what was known at the beginning, or what a step brought.
     pub fn append(&mut self, index: usize, brought: &Map<String, Value>) -> Result<(), Failure> {
-        let event = json!({ "v": EVENT_VERSION, "index": index, "brought": brought });
-        let line = event.to_string() + "\n";
+        let line =
+            format!("{}\n", json!({ "v": EVENT_VERSION, "index": index, "brought": brought }));
         let written = self.0.write_all(line.as_bytes()).and_then(|()| self.0.sync_data());
         written.map_err(|error| unusable(&error))
     }

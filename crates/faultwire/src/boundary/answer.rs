@@ -12,6 +12,7 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::arguments::Misfit;
 use crate::audit::{Answer, Call};
 use crate::boundary::Boundary;
 use crate::boundary::slot::{Said, read};
@@ -86,6 +87,19 @@ impl Failed {
         let failure = peek(line.as_bytes()).failure(C::contract(), answers)?;
         let (number, upstream_code) = (failure.rpc, failure.upstream_code);
         Some(Self { report: Box::new(failure.report), number, upstream_code })
+    }
+}
+
+impl Failed {
+    /// Arguments that only the handler found fault with have issues as those have that fail the
+    /// schema (W4).
+    pub(super) fn with_issues(mut self) -> Self {
+        if self.report.condition == Some(Condition::InvalidArguments) {
+            let said = self.report.message.as_deref().unwrap_or_default();
+            let details = &mut self.report.details;
+            details.get_or_insert_with(|| Misfit::told_by_handler(said).details());
+        }
+        self
     }
 }
 

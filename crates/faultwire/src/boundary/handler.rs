@@ -21,7 +21,7 @@ use crate::boundary::Boundary;
 use crate::boundary::answer::{Asked, Failed, Heard, judged};
 use crate::boundary::slot::heard;
 use crate::typed::TypedCode;
-use crate::watch::{Ended, observed, watch};
+use crate::watch::{Ended, caught, observed, watch};
 
 const TOOLS_CALL: &str = "tools/call";
 
@@ -85,9 +85,15 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let tool = self.inner.get_tool(&request.name);
         let mut asked = Asked::of(&context, TOOLS_CALL);
         asked.tool = Some(request.name.to_string());
+        let tool = match caught(|| self.inner.get_tool(&request.name)) {
+            Ok(tool) => tool,
+            Err(panic) => {
+                let failed = panic.report::<C>().into();
+                return Ok(self.told_as_result(&asked, failed).await.into());
+            }
+        };
         asked.is_known = tool.is_some();
         asked.turn = self.turn();
         asked.arguments = request.arguments.clone().map(Value::Object);
@@ -114,7 +120,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
             Ok((other, _)) => return Ok(other),
             Err(failed) => failed,
         };
-        Ok(self.told_as_result(&asked, failed).await.into())
+        Ok(self.told_as_result(&asked, failed.with_issues()).await.into())
     }
 
     /// Requests that rmcp cannot read come here, too, tool calls among them.

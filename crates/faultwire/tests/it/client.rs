@@ -35,7 +35,11 @@ fn a4_every_code_of_every_contract_is_read_in_each_form() {
             let error = json!({ "code": -32603, "message": "x", "data": data });
             let named = reader.result(&result).unwrap();
             result.as_object_mut().unwrap().remove("_meta");
-            for told in [named, reader.result(&result).unwrap(), reader.error(&error)] {
+            let body = fault.envelope(Surface::Http, Profile::default());
+            let status = fault.status().max(400);
+            let over_http = reader.http(status, None, &body).unwrap();
+            let bare = reader.result(&result).unwrap();
+            for told in [named, bare, reader.error(&error), over_http] {
                 let place = format!("{} {}", builtin.name, code.id);
                 assert_eq!(told.code(), Some(&*code.id), "{place}");
                 assert_eq!(told.contract().unwrap().name, builtin.name, "{place}");
@@ -43,6 +47,10 @@ fn a4_every_code_of_every_contract_is_read_in_each_form() {
                 let retryable = code.default_retry() != RetryClass::Never;
                 assert_eq!(verdict.retry, retryable, "{place}");
                 assert_eq!(verdict.action, code.action, "{place}");
+                let read = told.report();
+                assert_eq!(read.retry, Some(code.default_retry()), "{place}");
+                let said = read.message.as_ref().is_none_or(|m| *m == code.message);
+                assert!(said, "{place}: {read:?}");
             }
         }
     }
@@ -104,7 +112,7 @@ impl Moody {
     #[tool(description = "Works at the third call")]
     async fn third(&self) -> Result<String, workrail::Failure> {
         match self.calls.fetch_add(1, Ordering::Relaxed) {
-            0 | 1 => Err(workrail::token_session_locked().after(Duration::from_millis(5)).into()),
+            0 | 1 => Err(workrail::token_session_locked().after(Duration::from_millis(40)).into()),
             _ => Ok("at last".to_owned()),
         }
     }
@@ -145,7 +153,10 @@ async fn o6_a7_a_client_calls_again_only_as_the_failure_says() {
     ];
     for (tool, safety, expected, failed) in rows {
         calls.store(0, Ordering::Relaxed);
+        let since = std::time::Instant::now();
         let result = retrying.call_tool(CallToolRequestParams::new(tool), safety).await.unwrap();
+        let waited = since.elapsed() >= Duration::from_millis(80);
+        assert!(waited || tool != "third", "it waited twice, as long as it was told");
         assert_eq!(calls.load(Ordering::Relaxed), expected, "{tool} {safety:?}");
         assert_eq!(result.is_error == Some(true), failed, "{tool} {safety:?}");
     }

@@ -1,49 +1,22 @@
 //! Errors of a domain, as a server's own types, on their way to a client of rmcp.
 
 use faultwire::audit::{Log, Options};
-use faultwire::workrail::{self as errors, Code, Failure};
+use faultwire::workrail::{Code, Failure};
 use faultwire::{Boundary, ResultExt};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::examples::workrail::failures::AckFailure;
+use crate::examples::workrail::failures::{AckFailure, WorkflowError};
 use crate::support::Dir;
-
-/// What can go wrong in the domain of workflows.
-#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
-enum WorkflowError {
-    WorkflowNotFound(String),
-    InvalidState,
-    InvalidLoop,
-    MissingContext,
-    MaxIterationsExceeded,
-    ConditionEvalFailed,
-}
-
-/// Exhaustive: a new variant does not compile until it is mapped.
-fn told(error: WorkflowError) -> Failure {
-    match error {
-        WorkflowError::WorkflowNotFound(id) => {
-            errors::not_found().message(format!("There is no workflow {id}")).into()
-        }
-        WorkflowError::InvalidState | WorkflowError::InvalidLoop => {
-            errors::validation_error().into()
-        }
-        WorkflowError::MissingContext | WorkflowError::MaxIterationsExceeded => {
-            errors::precondition_failed().into()
-        }
-        WorkflowError::ConditionEvalFailed => errors::internal_error().into(),
-    }
-}
 
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Run {
-    error: WorkflowError,
+    error: Value,
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -61,7 +34,8 @@ struct Server {
 impl Server {
     #[tool(description = "Fails with an error of a workflow")]
     async fn run(&self, Parameters(run): Parameters<Run>) -> Result<String, Failure> {
-        Err(run.error).fault_with(told)
+        let error: WorkflowError = serde_json::from_value(run.error)?;
+        Err(error.into())
     }
 
     #[tool(description = "Fails as an acknowledgement does")]
@@ -102,18 +76,21 @@ async fn fails(
 #[tokio::test]
 async fn w9_domain_errors_are_mapped_by_an_exhaustive_match() {
     let (client, _log) = client().await;
+    let what = || "w".to_owned();
     for (error, code) in [
-        (WorkflowError::WorkflowNotFound("w".to_owned()), "NOT_FOUND"),
-        (WorkflowError::InvalidState, "VALIDATION_ERROR"),
-        (WorkflowError::InvalidLoop, "VALIDATION_ERROR"),
-        (WorkflowError::MissingContext, "PRECONDITION_FAILED"),
-        (WorkflowError::MaxIterationsExceeded, "PRECONDITION_FAILED"),
-        (WorkflowError::ConditionEvalFailed, "INTERNAL_ERROR"),
+        (WorkflowError::WorkflowNotFound(what()), "NOT_FOUND"),
+        (WorkflowError::InvalidState(what()), "VALIDATION_ERROR"),
+        (WorkflowError::InvalidLoop(what()), "VALIDATION_ERROR"),
+        (WorkflowError::MissingContext(what()), "PRECONDITION_FAILED"),
+        (WorkflowError::MaxIterationsExceeded(what()), "PRECONDITION_FAILED"),
+        (WorkflowError::ConditionEvalFailed(what()), "INTERNAL_ERROR"),
     ] {
         let told = fails(&client, "run", json!({ "error": error })).await;
         assert_eq!(told["code"], code, "{error:?}: {told}");
-        assert_eq!(told["details"], Value::Null, "it is the tool's: {told}");
+        assert_eq!(told["message"], "w", "it is the tool's: {told}");
     }
+    let told = fails(&client, "run", json!({ "error": "nobody knows" })).await;
+    assert_eq!(told["code"], "INTERNAL_ERROR", "what is unknown: {told}");
 }
 
 #[tokio::test]

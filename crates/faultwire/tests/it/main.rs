@@ -18,4 +18,5 @@ mod sessions;
 mod sim;
 mod support;
 mod tamper;
+mod thrown;
 mod typed;

@@ -29,6 +29,7 @@ async fn o6_a7_requests_are_sent_again_only_as_the_failure_says() {
     };
     let app = Router::new()
         .route("/timeout", fail(|| owlclaw::runtime_timeout().after(Duration::ZERO).into()))
+        .route("/later", fail(|| owlclaw::runtime_timeout().after(Duration::from_secs(1)).into()))
         .route("/forbidden", fail(|| owlclaw::auth_forbidden().into()));
     tokio::spawn(async move { axum::serve(listener, app).await });
     let ask = service_fn(move |request: Request<Bytes>| {
@@ -49,6 +50,7 @@ async fn o6_a7_requests_are_sent_again_only_as_the_failure_says() {
         ("DELETE", "/timeout", false, 3),
         ("POST", "/timeout", false, 1),
         ("POST", "/timeout", true, 3),
+        ("GET", "/later", false, 3),
         ("GET", "/forbidden", true, 1),
     ];
     for (method, path, key, expected) in rows {
@@ -60,7 +62,10 @@ async fn o6_a7_requests_are_sent_again_only_as_the_failure_says() {
             request = request.header("idempotency-key", "1");
         }
         let request = request.body(Bytes::new()).unwrap();
+        let since = std::time::Instant::now();
         let response = service.ready().await.unwrap().call(request).await.unwrap();
+        let waited = since.elapsed() >= Duration::from_secs(2);
+        assert_eq!(waited, path == "/later", "it waits as long as it is told");
         assert!(response.status().as_u16() >= 400);
         assert_eq!(calls.load(Ordering::Relaxed), expected, "{method} {path} {key}");
     }

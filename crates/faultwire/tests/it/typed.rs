@@ -4,44 +4,51 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use faultwire::contract::{Profile, Report, RetryClass, Session, Surface};
+use faultwire::contract::lint::lint;
+use faultwire::contract::{Contract, Profile, Report, RetryClass, Session, Surface};
 use faultwire::{Failure, ResultExt, Row, TypedCode, Unknown};
 use faultwire::{context_resolve, kaiza, owlclaw, tuitbot, workrail};
 use serde_json::{Value, json};
 
 /// The facts of every code, as type and as data.
-fn check<C: TypedCode + fmt::Display>(all: &[C], facts: impl Fn(C) -> (RetryClass, u16, String)) {
+fn check<C: TypedCode + fmt::Display>(
+    all: &[C],
+    facts: impl Fn(C) -> (RetryClass, u16, &'static str, &'static str),
+) {
     let contract = C::contract();
     assert_eq!(all.len(), contract.codes().len());
     for (code, row) in all.iter().zip(contract.codes()) {
         assert_eq!(code.id(), row.id);
         assert_eq!(code.to_string(), row.id);
         assert_eq!(C::from_id(&row.id), Some(*code));
-        let expected = (row.default_retry(), row.default_status(), row.category.clone());
-        assert_eq!(facts(*code), expected, "{}", row.id);
+        let (retry, status, category, alert) = facts(*code);
+        assert_eq!((retry, status), (row.default_retry(), row.default_status()), "{}", row.id);
+        assert_eq!((category, alert), (&*row.category, &*row.alert), "{}", row.id);
     }
     assert_eq!(C::from_id("no such code"), None);
 }
 
 #[test]
-fn k3_t4_the_five_built_in_modules_say_what_their_contracts_say() {
-    check(kaiza::Code::ALL, |c| (c.retry(), c.status(), c.category().to_owned()));
-    check(tuitbot::Code::ALL, |c| (c.retry(), c.status(), c.category().to_owned()));
-    check(workrail::Code::ALL, |c| (c.retry(), c.status(), c.category().to_owned()));
-    check(context_resolve::Code::ALL, |c| (c.retry(), c.status(), c.category().to_owned()));
-    check(owlclaw::Code::ALL, |c| (c.retry(), c.status(), c.category().to_owned()));
+fn k3_the_five_built_in_modules_say_what_their_contracts_say() {
+    check(kaiza::Code::ALL, |c| (c.retry(), c.status(), c.category(), c.alert()));
+    check(tuitbot::Code::ALL, |c| (c.retry(), c.status(), c.category(), c.alert()));
+    check(workrail::Code::ALL, |c| (c.retry(), c.status(), c.category(), c.alert()));
+    check(context_resolve::Code::ALL, |c| (c.retry(), c.status(), c.category(), c.alert()));
+    check(owlclaw::Code::ALL, |c| (c.retry(), c.status(), c.category(), c.alert()));
 }
 
 /// Facts are known when the crate is compiled.
-const FORBIDDEN: (&str, u16, &str) = (
+const FORBIDDEN: (&str, RetryClass, &str, u16, &str) = (
     owlclaw::Code::AuthForbidden.id(),
+    owlclaw::Code::AuthForbidden.retry(),
+    owlclaw::Code::AuthForbidden.category(),
     owlclaw::Code::AuthForbidden.status(),
     owlclaw::Code::AuthForbidden.alert(),
 );
 
 #[test]
-fn o8_facts_are_constants() {
-    assert_eq!(FORBIDDEN, ("auth.forbidden", 403, "critical"));
+fn facts_are_constants() {
+    assert_eq!(FORBIDDEN, ("auth.forbidden", RetryClass::Never, "auth", 403, "critical"));
     assert_eq!(<owlclaw::row::AuthForbidden as Row>::CODE, owlclaw::Code::AuthForbidden);
 }
 
@@ -170,6 +177,60 @@ fn k3_a_code_by_name_must_be_registered() {
         r#"kaiza has no code "INVALID_PTAH"; did you mean "INVALID_PATH"?"#
     );
     assert!(kaiza::Failure::from_report(Report::new("INVALID_PATH")).is_ok());
+}
+
+#[test]
+fn k6_no_maker_drops_what_it_was_given() {
+    let told = |name: &str| Some(format!("the {name}"));
+    let context = || Report {
+        message: told("message"),
+        tool: told("tool"),
+        invariant: told("invariant"),
+        cause: Some(json!("the cause")),
+        timestamp: Some("2026-01-19T15:32:10.123Z".into()),
+        session: Session {
+            id: told("id"),
+            client: told("client"),
+            role: told("role"),
+            workspace_root: told("root"),
+            phase: told("phase"),
+            plan_hash: told("plan"),
+        },
+        ..kaiza::Code::InvalidPath.into()
+    };
+    let mut all = envelope(kaiza::Failure::tool_failure(kaiza::Code::InvalidPath, context()));
+    assert!(all.as_object().unwrap().values().all(|value| !value.is_null()), "{all}");
+    assert_eq!(envelope(kaiza::Failure::from_unknown(Unknown::text("other"), context())), all);
+    let started = kaiza::Failure::startup_failure(kaiza::Code::InvalidPath, context());
+    let violated = kaiza::Failure::invariant_violation("I1", context());
+    all["tool_name"] = json!("startup");
+    assert_eq!(envelope(started), all, "all but the tool, which there is none of");
+    all["tool_name"] = json!("the tool");
+    all["invariant_id"] = json!("I1");
+    assert_eq!(envelope(violated), all, "all but the invariant, which it is made of");
+}
+
+#[test]
+fn o8_a_code_needs_a_row_a_test_and_a_release_note() {
+    for contract in [owlclaw::contract(), kaiza::contract(), tuitbot::contract()] {
+        assert_eq!(lint(contract), [], "{}", contract.name);
+    }
+    let text = include_str!("../../../../contracts/owlclaw.toml");
+    let row = r#"
+[[code]]
+id = "runtime.busy"
+category = "runtime"
+retry = "backoff"
+status = 503
+alert = "warning"
+message = "Busy"
+meaning = "m"
+action = "a"
+since = "1.1.0"
+type = "https://owlclaw.dev/problems/busy"
+"#;
+    let longer = Contract::load("owlclaw.toml", &format!("{text}{row}")).unwrap();
+    assert_eq!(lint(&std::sync::Arc::new(longer)).len(), 2, "no test, and no note");
 }
 
 #[test]

@@ -41,6 +41,13 @@ async fn c4_c5_each_code_has_its_real_condition_and_always_the_same_bytes() {
     cache(&root, "looping", &documents);
     fs::remove_file(root.join("looping/a.md")).unwrap();
     std::os::unix::fs::symlink("a.md", root.join("looping/a.md")).unwrap();
+    std::os::unix::fs::symlink("round", root.join("round")).unwrap();
+    for (name, path) in [("beneath", "a.md/x"), ("above", "../good/a.md")] {
+        cache(&root, name, &documents);
+        let entry = json!({ "path": path, "sha256": hash("ferry and harbour") });
+        let manifest = json!({ "documents": [entry] }).to_string();
+        fs::write(root.join(name).join("manifest.json"), manifest).unwrap();
+    }
     fs::create_dir_all(dir.path().join("outside")).unwrap();
     std::os::unix::fs::symlink(dir.path().join("outside"), root.join("escapes")).unwrap();
     let rows = [
@@ -54,6 +61,11 @@ async fn c4_c5_each_code_has_its_real_condition_and_always_the_same_bytes() {
         (question("bare", "ferry", 1000), Some(("cache_invalid", "Cache exists but is invalid"))),
         (question("torn", "ferry", 1000), Some(("cache_invalid", "Cache exists but is invalid"))),
         (question("looping", "ferry", 1000), Some(("io_error", "I/O error occurred"))),
+        (question("round", "ferry", 1000), Some(("io_error", "I/O error occurred"))),
+        (question("good/a.md", "ferry", 1), Some(("cache_missing", "Cache does not exist"))),
+        (question("good/a.md/x", "ferry", 1), Some(("cache_missing", "Cache does not exist"))),
+        (question("beneath", "ferry", 9), Some(("cache_invalid", "Cache exists but is invalid"))),
+        (question("above", "ferry", 9), Some(("cache_invalid", "Cache exists but is invalid"))),
         (question("good", " ", 1000), Some(("invalid_query", "Query is invalid"))),
         (json!({ "cache": "good", "budget": 7 }), Some(("invalid_query", "Query is invalid"))),
         (question("good", "ferry", 0), Some(("invalid_budget", "Budget is invalid"))),

@@ -150,16 +150,33 @@ async fn o1_o2_o3_o4_o5_nine_rows_on_both_surfaces() {
     }
 
     // Strangers: 401 over HTTP, no session over MCP.
-    let api = it.over_http("stranger", "", &wanted(1)).await;
+    let trace = trace(99);
+    let header = format!("traceparent: {trace}\r\n");
+    let api = it.over_http("stranger", &header, &wanted(1)).await;
     assert_eq!((&api.body["code"], api.status), (&json!("auth.unauthorized"), 401));
     assert_eq!(api.header("www-authenticate"), Some("bearer"));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "t", "version": "1" } } });
+        "clientInfo": { "name": "t", "version": "1" },
+        "_meta": { "traceparent": trace } } });
     let takes = "accept: application/json, text/event-stream\r\n";
     let told = http::ask(&it.address, "POST /mcp", takes, &hello.to_string()).await;
     let error = &told.body["error"]["data"]["error"];
-    for key in ["code", "category", "retryable"] {
+    let keys = ["code", "category", "retryable", "incident_id"];
+    for key in keys {
+        assert_eq!(api.body[key], error[key], "{}", told.body);
+    }
+    let modern = format!(
+        "{takes}mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: quote\r\n"
+    );
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "quote", "arguments": wanted(1), "_meta": {
+            "traceparent": trace,
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {} } } });
+    let told = http::ask(&it.address, "POST /mcp", &modern, &call.to_string()).await;
+    let error = &told.body["result"]["structuredContent"]["error"];
+    for key in keys {
         assert_eq!(api.body[key], error[key], "{}", told.body);
     }
     assert!(it.client("stranger").await.is_err());
