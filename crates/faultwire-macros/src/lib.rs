@@ -13,12 +13,6 @@ use syn::{ItemImpl, parse_macro_input};
 use input::Input;
 use manifest::Block;
 
-/// Makes a module of typed codes from a contract file.
-///
-/// ```ignore
-/// faultwire::contract!(pub mod errors = "contract.toml");
-/// ```
-///
 /// The path begins at the directory of the crate's `Cargo.toml`, or beside the file that names it.
 /// A mistake in the file is an error
 /// of the compiler that names its line, and the crate is compiled again when the file changes.
@@ -28,20 +22,6 @@ pub fn contract(input: TokenStream) -> TokenStream {
     module::of(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Puts the tools of an `impl` block into the manifest of their server.
-///
-/// ```ignore
-/// #[faultwire::manifest(requires(x_client, db))]
-/// #[tool_router]
-/// impl Server {
-///     #[tool(description = "Posts a text")]
-///     #[declare(category = "write", mutation, requires(x_client), profiles(api, workflow))]
-///     async fn post(&self) -> Result<String, Failure<Posting>> {
-///         Ok(String::new())
-///     }
-/// }
-/// ```
-///
 /// Every `#[tool]` says what it is. `requires` of the block names what tools can need at all; a
 /// tool that names no profile is in all of them.
 #[proc_macro_attribute]

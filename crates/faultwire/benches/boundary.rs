@@ -12,10 +12,12 @@ use faultwire::audit::{Log, Options};
 use faultwire::contract::{Profile, Stamp, Surface};
 use faultwire::{Boundary, owlclaw};
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 const CELL: Duration = Duration::from_millis(500);
 
@@ -27,9 +29,31 @@ struct Server {
 #[tool_router]
 impl Server {
     #[tool(description = "Answers at once")]
-    async fn ok(&self) -> String {
-        "bench-ok".to_owned()
+    async fn ok(&self, Parameters(asked): Parameters<Asked>) -> String {
+        format!("bench-ok {} {}", asked.name, asked.times)
     }
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Asked {
+    name: String,
+    times: u8,
+}
+
+/// The same envelope, written by hand.
+#[derive(Serialize)]
+struct ByHand<'a> {
+    error: Members<'a>,
+}
+
+#[derive(Serialize)]
+struct Members<'a> {
+    code: &'a str,
+    message: &'a str,
+    category: &'a str,
+    retryable: bool,
+    incident_id: String,
+    retry_after: u64,
 }
 
 #[tool_handler(router = self.tool_router)]
@@ -46,7 +70,9 @@ async fn call(client: &RunningService<RoleClient, ()>) -> f64 {
     let (mut times, until) = (Vec::new(), Instant::now() + CELL);
     while Instant::now() < until {
         let since = Instant::now();
-        let result = client.call_tool(CallToolRequestParams::new("ok")).await.unwrap();
+        let Value::Object(arguments) = json!({ "name": "Ann", "times": 3 }) else { continue };
+        let request = CallToolRequestParams::new("ok").with_arguments(arguments);
+        let result = client.call_tool(request).await.unwrap();
         times.push(since.elapsed().as_secs_f64() * 1e6);
         assert_ne!(result.is_error, Some(true));
     }
@@ -92,15 +118,26 @@ async fn main() {
     // Both fill in a stamp that somebody else made.
     let stamp = Stamp { now_ms: 1_768_836_730_123, random: 7, show_stack: false };
     let message = "The exchange does not answer at the moment";
-    let ours = time(|| {
+    let made = || {
         let failure: owlclaw::Failure = owlclaw::dependency_unavailable()
             .message(black_box(message))
             .after(Duration::from_secs(2))
             .into();
         let fault = failure.into_fault_at(&stamp);
-        black_box(fault.envelope(Surface::Mcp, Profile::default()));
-    });
-    let by_hand = time(|| {
+        fault.envelope(Surface::Mcp, Profile::default())
+    };
+    let written = || {
+        let error = Members {
+            code: "dependency.unavailable",
+            message: black_box(message),
+            category: "dependency",
+            retryable: true,
+            incident_id: format!("inc_20260119_{:016x}", black_box(7)),
+            retry_after: 2,
+        };
+        serde_json::to_vec(&ByHand { error }).unwrap()
+    };
+    let built = || {
         let error = json!({ "error": {
             "code": "dependency.unavailable",
             "message": black_box(message),
@@ -109,10 +146,15 @@ async fn main() {
             "incident_id": format!("inc_20260119_{:016x}", black_box(7)),
             "retry_after": 2,
         } });
-        black_box(serde_json::to_vec(&error).unwrap());
-    });
+        serde_json::to_vec(&error).unwrap()
+    };
+    assert!(made() == written() && made() == built(), "all write the same");
+    let ours = time(|| drop(black_box(made())));
+    let by_struct = time(|| drop(black_box(written())));
+    let by_hand = time(|| drop(black_box(built())));
     println!("| a failure, made and rendered | time | × |\n|---|---|---|");
     println!("| by hand, `serde_json` | {by_hand:.0} ns | 1.00 |");
+    println!("| by hand, a derived struct | {by_struct:.0} ns | {:.2} |", by_struct / by_hand);
     println!("| a typed failure, checked and redacted | {ours:.0} ns | {:.2} |", ours / by_hand);
     let _ = std::fs::remove_dir_all(&dir);
 }

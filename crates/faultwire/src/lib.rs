@@ -10,7 +10,6 @@
 //! use std::time::Duration;
 //! use faultwire::owlclaw::{self, Code, Failure};
 //!
-//! // In a crate of yours: faultwire::contract!(pub mod errors = "contract.toml");
 //! assert_eq!(Code::GovernanceRateLimited.status(), 429);
 //!
 //! let failure: Failure = owlclaw::governance_rate_limited()
@@ -53,17 +52,9 @@
     doc = "`Boundary` stands around a handler of rmcp (feature `rmcp`)."
 )]
 //! Errors, panics, timeouts, bad arguments and tools that do not exist all reach the client as one
-//! envelope, recorded in the [audit log](audit) before it is sent. Adopting it is two lines:
-//!
-//! ```text
-//!  #[tokio::main]
-//!  async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! -    MyServer::new().serve(stdio()).await?.waiting().await?;
-//! +    let log = Log::open("audit", Options::default())?;
-//! +    Boundary::<errors::Code, _>::new(MyServer::new(), log).serve(stdio()).await?.waiting().await?;
-//!      Ok(())
-//!  }
-//! ```
+//! envelope, recorded in the [audit log](audit) before it is sent.
+#![cfg_attr(feature = "rmcp", doc = "\n")]
+#![cfg_attr(feature = "rmcp", doc = include_str!("adopting.md"))]
 //!
 //! For services made with axum there is a layer that does the same (feature `axum`).
 //!
@@ -95,6 +86,22 @@
 //!
 //! [`client`] reads a failure in whichever contract it was told, and says whether to call again,
 //! when, and what to do instead.
+//!
+//! ```
+//! use faultwire::client::{Ask, Reader};
+//! use serde_json::json;
+//!
+//! let envelope = json!({ "code": "TOKEN_SESSION_LOCKED", "message": "Session is locked",
+//!                        "retry": { "kind": "retryable_after_ms", "afterMs": 2000 } });
+//! let result = json!({ "isError": true,
+//!                      "content": [{ "type": "text", "text": envelope.to_string() }] });
+//!
+//! let told = Reader::builtin().result(&result).expect("it is a failure");
+//! let verdict = told.verdict(&Ask::default());
+//! assert!(verdict.retry);
+//! assert_eq!(verdict.delay.unwrap().as_millis(), 2000);
+//! assert_eq!(verdict.contract.as_deref(), Some("workrail"));
+//! ```
 //!
 //! # By hand
 //!
@@ -152,7 +159,59 @@ pub use builtin::*;
 pub use draft::Draft;
 pub use failure::{Failure, ResultExt};
 pub use faultwire_contract as contract;
+/// Makes a module of typed codes from a contract file.
+///
+/// ```
+/// faultwire::contract!(pub mod errors = "../../contracts/owlclaw.toml");
+///
+/// use errors::{Code, Failure};
+///
+/// fn served(calls: u32) -> Result<&'static str, Failure> {
+///     if calls > 10 {
+///         return Err(errors::governance_rate_limited().message("Ten are enough").into());
+///     }
+///     Ok("tea")
+/// }
+///
+/// fn main() {
+///     assert_eq!(served(1).unwrap(), "tea");
+///     assert_eq!(served(11).unwrap_err().code(), Code::GovernanceRateLimited);
+///     const STATUS: u16 = Code::GovernanceRateLimited.status();
+///     assert_eq!(STATUS, 429);
+/// }
+/// ```
+///
 pub use faultwire_macros::contract;
+/// Puts the tools of an `impl` block into the [manifest](struct@Manifest) of their server.
+///
+/// ```
+/// use faultwire::{Failure, Manifest, tuitbot};
+/// use rmcp::{tool, tool_router};
+///
+/// faultwire::codes! {
+///     /// What posting may end in.
+///     pub Posting of tuitbot { TweetTooLong, XRateLimited }
+/// }
+///
+/// struct Bot;
+///
+/// #[faultwire::manifest(requires(x_client, db))]
+/// #[tool_router]
+/// impl Bot {
+///     #[tool(description = "Posts a text")]
+///     #[declare(category = "write", mutation, requires(x_client), profiles(api))]
+///     async fn post(&self) -> Result<String, Failure<Posting>> {
+///         Err(tuitbot::tweet_too_long().into())
+///     }
+/// }
+///
+/// fn main() {
+///     let manifest = Manifest::of::<Bot>().to_json();
+///     assert!(manifest.contains(r#""requires_x_client": true"#), "{manifest}");
+///     assert!(manifest.contains(r#""tweet_too_long""#), "{manifest}");
+/// }
+/// ```
+///
 #[cfg(feature = "rmcp")]
 pub use faultwire_macros::manifest;
 #[cfg(feature = "rmcp")]
@@ -172,3 +231,8 @@ pub use set::listed as __listed;
 pub use set::{CodeSet, Listed, Widen, Widened};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 pub use unknown::Unknown;
+
+/// The examples of the README compile, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
