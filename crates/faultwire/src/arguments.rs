@@ -79,31 +79,53 @@ impl Schema {
     /// What is wrong with the arguments, still as text. None when they fit.
     #[must_use]
     pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Kind::Compiled { validator, schema, takes_nothing, cost } = &self.0 else {
-            return None;
-        };
+        let Kind::Compiled { takes_nothing, cost, .. } = &self.0 else { return None };
         let arguments = arguments.unwrap_or("{}");
         if *takes_nothing && arguments == "{}" {
             return None;
         }
         let visits = cost.visits(arguments);
         if visits > cost::MOST {
-            tracing::warn!("checking the arguments could take for ever; they are not checked");
+            return unchecked();
+        }
+        match serde_json::from_str(arguments) {
+            Ok(arguments) => self.judged(&arguments, visits),
+            Err(e) => Some(Misfit {
+                issues: vec![Issue {
+                    path: String::new(),
+                    message: format!("Cannot be read: {e}"),
+                    aspect: Aspect::Format,
+                }],
+            }),
+        }
+    }
+
+    /// The same of arguments that were read already.
+    #[must_use]
+    pub fn misfit_of(&self, arguments: &Value) -> Option<Misfit> {
+        let Kind::Compiled { cost, .. } = &self.0 else { return None };
+        let visits = cost.visits_of(arguments);
+        if visits > cost::MOST { unchecked() } else { self.judged(arguments, visits) }
+    }
+
+    fn judged(&self, arguments: &Value, visits: u64) -> Option<Misfit> {
+        let Kind::Compiled { validator, schema, .. } = &self.0 else { return None };
+        // Nearly all fit, and to find that out alone takes half as long.
+        if validator.is_valid(arguments) {
             return None;
         }
-        let issues = match serde_json::from_str(arguments) {
-            Ok(arguments) if visits > cost::MOST_FOR_LIST => {
-                first_issue(validator, schema, &arguments)
-            }
-            Ok(arguments) => issues(validator, schema, &arguments),
-            Err(e) => vec![Issue {
-                path: String::new(),
-                message: format!("Cannot be read: {e}"),
-                aspect: Aspect::Format,
-            }],
+        let issues = if visits > cost::MOST_FOR_LIST {
+            first_issue(validator, schema, arguments)
+        } else {
+            issues(validator, schema, arguments)
         };
         (!issues.is_empty()).then_some(Misfit { issues })
     }
+}
+
+fn unchecked() -> Option<Misfit> {
+    tracing::warn!("checking the arguments could take for ever; they are not checked");
+    None
 }
 
 impl Issue {

@@ -45,8 +45,31 @@ impl Cost {
             nesting.read(byte);
             depth = depth.max(nesting.depth());
         }
+        self.of_size(depth, parts)
+    }
+
+    /// The same of arguments that were read already.
+    pub(super) fn visits_of(&self, arguments: &Value) -> u64 {
+        let (depth, parts) = size(arguments);
+        self.of_size(depth, parts + 1)
+    }
+
+    fn of_size(&self, depth: usize, parts: usize) -> u64 {
         let at = DEPTHS.iter().position(|known| depth <= *known).unwrap_or(DEPTHS.len() - 1);
         self.0[at].saturating_mul(parts as u64)
+    }
+}
+
+/// How deep a value is, and of how many parts. What was read is never deeper than the stack takes.
+fn size(value: &Value) -> (usize, usize) {
+    let add = |(depth, parts): (usize, usize), part: &Value| {
+        let (below, more) = size(part);
+        (depth.max(below + 1), parts + more)
+    };
+    match value {
+        Value::Array(items) => items.iter().fold((1, 1), add),
+        Value::Object(members) => members.values().fold((1, 1), add),
+        _ => (0, 1),
     }
 }
 

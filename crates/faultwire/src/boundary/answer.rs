@@ -9,6 +9,7 @@ use faultwire_contract::{
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, RequestId};
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -82,8 +83,8 @@ impl Asked {
 
 impl Failed {
     /// What a message of rmcp's would be to a client, if it is a failure.
-    fn seen<C: TypedCode>(reply: &Value, answers: Answers) -> Option<Self> {
-        let line = reply.to_string();
+    fn seen<C: TypedCode>(reply: &impl Serialize, answers: Answers) -> Option<Self> {
+        let line = serde_json::to_string(reply).unwrap_or_default();
         let failure = peek(line.as_bytes()).failure(C::contract(), answers)?;
         let (number, upstream_code) = (failure.rpc, failure.upstream_code);
         Some(Self { report: Box::new(failure.report), number, upstream_code })
@@ -115,6 +116,23 @@ impl From<Box<Report>> for Failed {
     }
 }
 
+/// A reply as it would stand on the wire.
+#[derive(Serialize)]
+struct Reply<R, E> {
+    jsonrpc: &'static str,
+    id: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<R>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<E>,
+}
+
+impl<R, E> Default for Reply<R, E> {
+    fn default() -> Self {
+        Self { jsonrpc: "2.0", id: 0, result: None, error: None }
+    }
+}
+
 /// What went wrong, if a handler did not end well.
 pub(super) fn judged<C: TypedCode, T>(
     ended: Ended<Heard<T>>,
@@ -127,7 +145,7 @@ pub(super) fn judged<C: TypedCode, T>(
             Err(said.report.into())
         }
         (Err(error), _) => {
-            let reply = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
+            let reply = Reply::<(), _> { error: Some(&error), ..Reply::default() };
             let seen = Failed::seen::<C>(&reply, answers);
             Err(seen.unwrap_or_else(|| observed::<C>(Condition::RpcError, &error.message).into()))
         }
@@ -145,10 +163,8 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         if let Some(said) = said.filter(|said| Some(&said.text) == text) {
             return Some(said.report.into());
         }
-        Failed::seen::<C>(
-            &json!({ "jsonrpc": "2.0", "id": 0, "result": result }),
-            Answers::ToolCall,
-        )
+        let reply = Reply::<_, ()> { result: Some(result), ..Reply::default() };
+        Failed::seen::<C>(&reply, Answers::ToolCall)
     }
 
     /// The result of a tool that failed.

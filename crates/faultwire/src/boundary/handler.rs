@@ -221,8 +221,11 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
 
     /// What is wrong with the arguments of a call (W4).
     fn misfit(&self, tool: &Tool, asked: &Asked) -> Option<Failed> {
-        let arguments = asked.arguments.as_ref().map(ToString::to_string);
-        let misfit = self.schema(tool).misfit(arguments.as_deref())?;
+        let schema = self.schema(tool);
+        let misfit = match &asked.arguments {
+            Some(arguments) => schema.misfit_of(arguments),
+            None => schema.misfit(None),
+        }?;
         let contract = C::contract();
         let condition = Condition::InvalidArguments;
         let aspect: Option<Aspect> = misfit.aspect();
