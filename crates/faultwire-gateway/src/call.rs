@@ -58,6 +58,8 @@ pub(crate) struct Call {
     pub surface: Surface,
     /// Whether client and server are of one era.
     pub bridged: Bridged,
+    /// How long the head of its answer says to wait.
+    pub wait: Option<Duration>,
     /// The trace that it belongs to, if its head told.
     pub trace: Option<Box<str>>,
     /// Where it stands in that, if somebody collects traces.
@@ -130,7 +132,8 @@ impl Call {
     ) -> Self {
         let (span, hard) = asker.party.settings.deadlines.of(&method, tool);
         let collected = asker.party.door.spans.is_some();
-        let traced = collected.then(|| Box::new(Traced::begin(trace_of(asker, line).as_deref())));
+        let traced =
+            collected.then(|| Box::new(Traced::begin(trace_of(asker.trace, line).as_deref())));
         let own = || traced.as_ref().map(|traced| traced.traceparent().into());
         let mut text = String::with_capacity(line.text.len() + 1);
         text.push_str(line.text);
@@ -161,6 +164,7 @@ impl Call {
             outlet: asker.outlet.cloned(),
             surface: asker.surface,
             bridged: asker.bridged,
+            wait: None,
             trace: asker.trace.map(Into::into).or_else(own),
             traced,
             head: asker.head.cloned(),
@@ -294,10 +298,10 @@ impl Drop for Call {
 }
 
 /// The trace that a request belongs to: what it says itself counts more than its head.
-fn trace_of<'a>(asker: Asker<'a>, line: &Line<'_>) -> Option<Cow<'a, str>> {
+pub(crate) fn trace_of<'a>(head: Option<&'a str>, line: &Line<'_>) -> Option<Cow<'a, str>> {
     let meta = line.params.and_then(|params| wire::member::<Value>(params, "_meta"));
     let told = meta.as_ref().and_then(|meta| meta.get("traceparent")?.as_str());
-    told.map(|told| told.to_owned().into()).or_else(|| asker.trace.map(Into::into))
+    told.map(|told| told.to_owned().into()).or_else(|| head.map(Into::into))
 }
 
 /// The one that is further.

@@ -374,7 +374,7 @@ impl Door {
         let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
         if let Some(metrics) = &self.metrics {
             let took = edge::now().saturating_duration_since(call.since);
-            metrics.failed(&fault, call.tool(), Some(took));
+            metrics.failed(&fault, call.tool(), tool.is_listed, Some(took));
             metrics.redacted(&envelope);
         }
         if let Some(spans) = &self.spans {

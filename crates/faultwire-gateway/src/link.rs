@@ -205,9 +205,14 @@ impl Link {
         self.turn_lost(&call, &failing.report.code);
         if let Some(breaker) = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall) {
             let condition = failing.report.condition;
-            if breaker.failed(condition, edge::now()) {
-                self.event("breaker_opened", &Value::Null);
-            } else if failing.report.outcome == Some(Outcome::Executed) {
+            let unheard = failing.report.outcome.is_none_or(|outcome| outcome == Outcome::NotSent);
+            if Breaker::counts(condition) {
+                if breaker.failed(edge::now()) {
+                    self.event("breaker_opened", &Value::Null);
+                }
+            } else if unheard {
+                breaker.let_go();
+            } else {
                 breaker.worked();
             }
         }
@@ -220,6 +225,20 @@ impl Link {
         call.stage = Stage::Again(at);
         state.calls.insert(call);
         self.watch(&mut state, Some(at));
+    }
+
+    /// A call is taken back, and nobody will know what the server would have said.
+    pub(crate) fn unheard(&self) {
+        if let Some(breaker) = &self.breaker {
+            breaker.let_go();
+        }
+    }
+
+    /// The head of an answer says how long to wait, should it be a failure.
+    pub(crate) fn told_to_wait(&self, id: &str, wait: Duration) {
+        if let Some(call) = self.state().calls.get_mut(id) {
+            call.wait = Some(wait);
+        }
     }
 
     /// When a failed call is sent again, if it is; this try is recorded then.
@@ -410,12 +429,13 @@ impl Link {
 
     /// Whether a tool's schema has to be asked for before the call can be sent.
     pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
-        self.settings().arguments != Arguments::Off
-            && match tools.known {
-                Known::No => true,
-                Known::Partly => tools.get(tool).is_none(),
-                Known::Yes | Known::Never => false,
-            }
+        // Rules for sessions hold where the list has the tool that begins them.
+        let asks = self.settings().arguments != Arguments::Off || self.contract().session.is_some();
+        asks && match tools.known {
+            Known::No => true,
+            Known::Partly => tools.get(tool).is_none(),
+            Known::Yes | Known::Never => false,
+        }
     }
 
     /// Asks the server something of our own. No answer comes if it ends before.
@@ -531,6 +551,7 @@ impl Link {
             .saying("The client left before the answer")
             .outcome(outcome);
         failing.said = Said::Nothing;
+        self.unheard();
         call.fail(failing);
     }
 

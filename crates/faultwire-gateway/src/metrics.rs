@@ -103,12 +103,17 @@ impl Metrics {
     }
 
     /// A call failed.
-    pub(crate) fn failed(&self, fault: &Fault, tool: Option<&str>, took: Option<Duration>) {
+    pub(crate) fn failed(
+        &self,
+        fault: &Fault,
+        tool: Option<&str>,
+        is_listed: bool,
+        took: Option<Duration>,
+    ) {
         match tool {
             Some(tool) => {
-                // What never got as far as the server may be a name that there is none of.
-                let upstream = fault.public().origin == Some(Origin::Upstream);
-                let known = upstream || self.is_known(tool);
+                // A caller can name tools that there are none of.
+                let known = is_listed || self.is_known(tool);
                 let tool = self.tool(if known { tool } else { "(unknown)" });
                 tool.failed.increment(1);
                 if let Some(took) = took {

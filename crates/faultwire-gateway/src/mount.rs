@@ -204,10 +204,14 @@ impl Mount {
     }
 
     /// A session of this client.
-    pub(crate) fn session(&self, id: &str, access: &Access) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, id: &str, access: &Arc<Access>) -> Option<Arc<Session>> {
         let session = self.sessions().get(id).cloned()?;
         if session.owner != access.name {
             return None;
+        }
+        // What the client may do can have changed since the session began.
+        if !session.party.is_of(access) {
+            session.party.allow(access);
         }
         session.touch(edge::now());
         Some(session)

@@ -20,7 +20,7 @@ pub(crate) struct Party {
     /// Where answers go if a call does not say otherwise.
     pub outlet: Arc<dyn Outlet>,
     /// What the client may do, where that is limited.
-    access: Option<Arc<Access>>,
+    access: Mutex<Option<Arc<Access>>>,
     /// The name under which it is known here: who showed a token is known better than who says
     /// a name.
     pub name: Option<String>,
@@ -79,7 +79,7 @@ impl Party {
             door,
             settings,
             outlet,
-            access: None,
+            access: Mutex::default(),
             name: None,
             session: Mutex::new(session),
             standing: Mutex::default(),
@@ -100,22 +100,50 @@ impl Party {
             role: access.role.clone().or(session.role),
             ..session
         };
-        let access = Some(Arc::clone(access)).filter(|access| !access.is_free());
-        let (session, standing) = (Mutex::new(session), Mutex::default());
-        Arc::new(Self { door, settings, outlet, access, name, session, standing })
+        let party = Self {
+            door,
+            settings,
+            outlet,
+            access: Mutex::default(),
+            name,
+            session: Mutex::new(session),
+            standing: Mutex::default(),
+        };
+        party.allow(access);
+        Arc::new(party)
     }
 
     /// Whether it was made for this access, and not for one that was replaced.
     pub(crate) fn is_of(&self, access: &Arc<Access>) -> bool {
-        match &self.access {
+        match &*self.access() {
             Some(own) => Arc::ptr_eq(own, access),
             None => access.is_free(),
         }
     }
 
+    /// From now on it may do this.
+    pub(crate) fn allow(&self, access: &Arc<Access>) {
+        *self.access() = Some(Arc::clone(access)).filter(|access| !access.is_free());
+    }
+
     /// What is against a call of this client, if something is.
     pub(crate) fn objection(&self, tool: Option<&str>) -> Option<Failing> {
-        self.access.as_ref()?.objection(self.contract(), tool)
+        let access = self.access().clone()?;
+        access.objection(self.contract(), tool)
+    }
+
+    /// Whether the client may know of a tool.
+    pub(crate) fn may_call(&self, tool: &str) -> bool {
+        self.access().as_ref().is_none_or(|access| access.may_call(tool))
+    }
+
+    /// Whether there are tools that it may not know of.
+    pub(crate) fn is_kept_from_tools(&self) -> bool {
+        self.access().as_ref().is_some_and(|access| access.is_kept_from_tools())
+    }
+
+    fn access(&self) -> MutexGuard<'_, Option<Arc<Access>>> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn contract(&self) -> &Arc<Contract> {

@@ -265,7 +265,7 @@ impl Supervisor {
         }
         let failing = Failing::observed(self.link.contract(), Condition::Timeout);
         if let Some(breaker) = self.link.breaker.as_ref().filter(|_| call.tool().is_some()) {
-            breaker.failed(Some(Condition::Timeout), now);
+            breaker.failed(now);
         }
         call.fail(failing.saying(message).outcome(outcome));
     }

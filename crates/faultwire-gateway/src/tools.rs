@@ -46,13 +46,15 @@ pub(crate) struct Tool {
 /// What a failure of the tool needs to know of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolFacts {
+    /// The server has it in its list.
+    pub is_listed: bool,
     pub has_output_schema: bool,
     pub safety: Safety,
 }
 
 impl Default for ToolFacts {
     fn default() -> Self {
-        Self { has_output_schema: false, safety: Safety::Unknown }
+        Self { is_listed: false, has_output_schema: false, safety: Safety::Unknown }
     }
 }
 
@@ -109,7 +111,8 @@ impl Tool {
             (_, Some(true)) => Safety::Idempotent,
             _ => Safety::Unknown,
         };
-        let facts = ToolFacts { has_output_schema: tool.output_schema.is_some(), safety };
+        let has_output_schema = tool.output_schema.is_some();
+        let facts = ToolFacts { is_listed: true, has_output_schema, safety };
         let schema_text = tool.input_schema.map(|raw| raw.get().into());
         let mut digest = DefaultHasher::new();
         raw.get().hash(&mut digest);

@@ -15,15 +15,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use faultwire_contract::{Aspect, Condition, Surface};
 use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use crate::failing::Failing;
 use crate::gateway::Gateway;
+use crate::wire;
+use answer::{Takes, refuse_with};
 pub(crate) use body::Body;
 pub use host::Hosts;
 use patience::Patient;
@@ -87,7 +92,8 @@ async fn serve(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(gateway.limits.header_bytes.max(8192))
+        // Beyond the limit a head is still read, so that it can be refused in our words.
+        .max_buf_size(4 * gateway.limits.header_bytes.max(16 * 1024))
         .serve_connection(Patient::new(TokioIo::new(stream), is_crowded), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -97,6 +103,26 @@ async fn serve(
     gateway.connection_ended(connection.await.as_ref().err());
 }
 
+/// The answer to a request whose head is too long.
+async fn too_long(gateway: &Gateway, request: &Request<Incoming>) -> Option<Response<Body>> {
+    let limit = gateway.limits.header_bytes;
+    // As they stand on the wire: a colon, a blank and a line end each.
+    let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let head = target + request.headers().iter().map(line).sum::<usize>();
+    if head <= limit {
+        return None;
+    }
+    let party = &gateway.anybody();
+    let failing =
+        Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value))
+            .saying(format!("The head has more than {limit} bytes"));
+    let takes = Takes { surface: Surface::Http, ..Takes::of(request.headers()) };
+    let mut answer = refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await;
+    *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Some(answer)
+}
+
 async fn route(
     gateway: &Arc<Gateway>,
     request: Request<Incoming>,
@@ -104,6 +130,9 @@ async fn route(
 ) -> Response<Body> {
     let _open = gateway.linger.open();
     if let Some(refused) = host::refused(gateway, request.headers()).await {
+        return refused;
+    }
+    if let Some(refused) = too_long(gateway, &request).await {
         return refused;
     }
     let path = request.uri().path();

@@ -23,7 +23,7 @@ pub struct Rate {
 }
 
 /// What is known of a client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ClientSettings {
     /// What it is called.
     pub name: String,
@@ -39,6 +39,13 @@ pub struct ClientSettings {
     pub tool_rates: HashMap<String, Rate>,
     /// How often it may call in a period.
     pub budget: Option<Allowance>,
+}
+
+/// Who prints settings does not print a secret.
+impl std::fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientSettings").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// All clients, found by what they show.
@@ -115,9 +122,7 @@ impl Access {
     /// What is against a call, if something is. It is paid for if nothing is.
     pub(crate) fn objection(&self, contract: &Contract, tool: Option<&str>) -> Option<Failing> {
         let refused = |condition| Failing::observed(contract, condition).outcome(Outcome::NotSent);
-        if let (Some(tools), Some(tool)) = (&self.tools, tool)
-            && !tools.iter().any(|pattern| fast_glob::glob_match(pattern, tool))
-        {
+        if tool.is_some_and(|tool| !self.may_call(tool)) {
             // The same words whether there is such a tool or not.
             return Some(
                 refused(Condition::Forbidden).saying("This client may not call this tool"),
@@ -141,6 +146,17 @@ impl Access {
                 .saying(format!("The budget of {allowance} is used up"))
                 .after(contract, Some(wait)),
         )
+    }
+
+    /// Whether the client may call this tool.
+    pub(crate) fn may_call(&self, tool: &str) -> bool {
+        let fits = |pattern: &String| fast_glob::glob_match(pattern, tool);
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(fits))
+    }
+
+    /// Whether there are tools that it may not call.
+    pub(crate) fn is_kept_from_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     /// Whether there is anything to look at.

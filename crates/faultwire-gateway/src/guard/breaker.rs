@@ -73,9 +73,16 @@ impl Breaker {
         }
     }
 
-    /// A call failed. Only what is the server's own fault counts. Whether it is left alone now.
-    pub(crate) fn failed(&self, condition: Option<Condition>, now: Instant) -> bool {
-        let own = matches!(
+    /// A call ended without an answer of the server. If it was to find out, another one does.
+    pub(crate) fn let_go(&self) {
+        if self.troubled.load(Ordering::Relaxed) {
+            self.state().probing = None;
+        }
+    }
+
+    /// Whether a failure is the server's own.
+    pub(crate) fn counts(condition: Option<Condition>) -> bool {
+        matches!(
             condition,
             Some(
                 Condition::UpstreamUnreachable
@@ -83,8 +90,12 @@ impl Breaker {
                     | Condition::UpstreamProtocol
                     | Condition::Timeout
             )
-        );
-        if !own || self.settings.failures == 0 {
+        )
+    }
+
+    /// A call failed, and that is the server's own fault. Whether it is left alone now.
+    pub(crate) fn failed(&self, now: Instant) -> bool {
+        if self.settings.failures == 0 {
             return false;
         }
         let mut state = self.state();
@@ -122,25 +133,29 @@ mod tests {
         let breaker = Breaker::new(settings);
         let start = edge::now();
         let at = |s: u64| start + Duration::from_secs(s);
-        let crash = Some(Condition::UpstreamCrashed);
-        assert!(!breaker.failed(crash, at(0)) && !breaker.failed(crash, at(0)));
+        assert!(Breaker::counts(Some(Condition::UpstreamCrashed)));
+        assert!(!breaker.failed(at(0)) && !breaker.failed(at(0)));
         // What the tool says of itself is no trouble with the server.
-        assert!(!breaker.failed(Some(Condition::ToolError), at(0)));
+        assert!(!Breaker::counts(Some(Condition::ToolError)));
         assert_eq!(breaker.admit(at(0)), Ok(()));
-        assert!(breaker.failed(crash, at(0)));
+        assert!(breaker.failed(at(0)));
         assert_eq!(breaker.admit(at(4)), Err(Duration::from_secs(6)));
         // One call finds out; the others wait for it.
         assert_eq!(breaker.admit(at(10)), Ok(()));
         assert_eq!(breaker.admit(at(10)), Err(Duration::from_secs(10)));
-        assert!(breaker.failed(crash, at(11)));
+        assert!(breaker.failed(at(11)));
         assert_eq!(breaker.admit(at(12)), Err(Duration::from_secs(19)));
         assert_eq!(breaker.admit(at(31)), Ok(()));
-        assert!(breaker.failed(crash, at(31)));
+        assert!(breaker.failed(at(31)));
         assert_eq!(breaker.admit(at(32)), Err(Duration::from_secs(29)), "no longer than the cap");
         assert_eq!(breaker.admit(at(61)), Ok(()));
+        // One that its client takes back makes room for the next.
+        breaker.let_go();
+        assert_eq!(breaker.admit(at(61)), Ok(()));
+        assert!(breaker.admit(at(61)).is_err());
         breaker.worked();
         assert_eq!(breaker.admit(at(61)), Ok(()));
-        assert!(!breaker.failed(crash, at(62)));
+        assert!(!breaker.failed(at(62)));
     }
 
     #[test]
@@ -148,7 +163,7 @@ mod tests {
         let breaker = Breaker::new(BreakerSettings { failures: 2, ..BreakerSettings::default() });
         let now = edge::now();
         for _ in 0..10 {
-            assert!(!breaker.failed(Some(Condition::Timeout), now));
+            assert!(!breaker.failed(now));
             breaker.worked();
         }
     }

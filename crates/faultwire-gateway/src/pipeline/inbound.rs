@@ -164,6 +164,7 @@ impl Link {
         if !self.settings().answer_cancelled {
             failing.said = Said::Nothing;
         }
+        self.unheard();
         call.fail(failing);
         if sent && up && place.room > 0 { Verdict::Pass } else { Verdict::Drop }
     }
@@ -273,15 +274,6 @@ impl Link {
     /// Why a call cannot be opened at all.
     fn admission(&self, state: &State, call: &Call, place: Place) -> Option<Failing> {
         let limits = &self.settings().limits;
-        let breaker = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall);
-        if let Some(Err(wait)) = breaker.map(|breaker| breaker.admit(place.now)) {
-            return Some(
-                Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-                    .saying("The server failed too often lately and is left alone for a while")
-                    .outcome(Outcome::NotSent)
-                    .after(self.contract(), Some(wait)),
-            );
-        }
         if state.calls.contains(call.id()) {
             let message = format!("The request id {} is still in use", call.id());
             return Some(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));
@@ -304,11 +296,22 @@ impl Link {
                 Failing::observed(self.contract(), Condition::RateLimited).saying(message),
             );
         }
-        (call.line().len() > place.room).then(|| {
+        if call.line().len() > place.room {
+            return Some(
+                Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+                    .saying("The server does not read its input")
+                    .outcome(Outcome::NotSent),
+            );
+        }
+        // Last: whoever is let through here may be the one who finds out how the server is.
+        let breaker = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall)?;
+        let wait = breaker.admit(place.now).err()?;
+        Some(
             Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-                .saying("The server does not read its input")
+                .saying("The server failed too often lately and is left alone for a while")
                 .outcome(Outcome::NotSent)
-        })
+                .after(self.contract(), Some(wait)),
+        )
     }
 }
 

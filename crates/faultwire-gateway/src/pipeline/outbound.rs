@@ -15,6 +15,7 @@ use crate::calls::Unmatched;
 use crate::edge;
 use crate::era;
 use crate::failing::{Failing, Said};
+use crate::guard::version;
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::party::Bridged;
 use crate::patched::Patched;
@@ -144,9 +145,10 @@ impl Link {
         }
         match line.failure(self.contract(), call.method.answers()) {
             None if call.bridged == Bridged::LegacyClient && era::wants_more(result_of(bytes)) => {
-                let failing = Failing::observed(self.contract(), Condition::UnsupportedVersion)
+                let mut failing = Failing::observed(self.contract(), Condition::UnsupportedVersion)
                     .saying("The tool asks for more input, which this client's version cannot give")
                     .outcome(Outcome::MaybeExecuted);
+                failing.report.details = Some(json!({ "supported_versions": version::MODERN }));
                 self.fail(call, failing);
                 Verdict::Drop
             }
@@ -168,7 +170,13 @@ impl Link {
         }
     }
 
-    fn succeeded(&self, call: Call, line: &Line<'_>, bytes: &[u8], reply: Patched<'_>) -> Verdict {
+    fn succeeded<'a>(
+        &self,
+        call: Call,
+        line: &Line<'_>,
+        bytes: &'a [u8],
+        mut reply: Patched<'a>,
+    ) -> Verdict {
         if let Some(breaker) = &self.breaker {
             breaker.worked();
         }
@@ -180,6 +188,12 @@ impl Link {
             Method::ToolsList { first_page } => {
                 if let Some(page) = result_of(bytes).and_then(Page::read) {
                     self.tools().learn(page, first_page);
+                }
+                let party = call.party().filter(|party| party.is_kept_from_tools());
+                if let Some(party) = party
+                    && let Some((all, kept)) = permitted(bytes, |tool| party.may_call(tool))
+                {
+                    reply.instead_of(all, kept);
                 }
             }
             Method::ToolsCall => {
@@ -201,6 +215,9 @@ impl Link {
         }
         let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
+        if failing.report.retry_after_ms.is_none() && call.wait.is_some() {
+            failing = failing.after(self.contract(), call.wait);
+        }
         // The call was sent: a code's promise that it was not is not what we saw (A7).
         let seen = failing.report.condition.map(Condition::reported_outcome);
         failing.report.outcome = Some(seen.unwrap_or(Outcome::MaybeExecuted));
@@ -226,6 +243,8 @@ impl Link {
         match condition {
             Condition::UnknownTool => {
                 let near = self.tools().nearest(name).map(str::to_owned);
+                // Nobody is led to a tool that is kept from them.
+                let near = near.filter(|near| call.party().is_none_or(|p| p.may_call(near)));
                 failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
             }
             Condition::InvalidArguments => {
@@ -478,6 +497,27 @@ fn result_of(bytes: &[u8]) -> Option<&RawValue> {
         result: &'a RawValue,
     }
     serde_json::from_slice::<Reply<'_>>(bytes).ok().map(|reply| reply.result)
+}
+
+/// The list of tools in a reply, and the same with those alone that may be known.
+fn permitted(bytes: &[u8], may_call: impl Fn(&str) -> bool) -> Option<(&str, String)> {
+    #[derive(serde::Deserialize)]
+    struct Tools<'a> {
+        #[serde(borrow)]
+        tools: &'a RawValue,
+    }
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        name: std::borrow::Cow<'a, str>,
+    }
+    let all = serde_json::from_str::<Tools<'_>>(result_of(bytes)?.get()).ok()?.tools.get();
+    let tools: Vec<&RawValue> = serde_json::from_str(all).ok()?;
+    let named = |tool: &&&RawValue| {
+        serde_json::from_str::<Named<'_>>(tool.get()).is_ok_and(|tool| may_call(&tool.name))
+    };
+    let kept: Vec<&str> = tools.iter().filter(named).map(|tool| tool.get()).collect();
+    Some((all, format!("[{}]", kept.join(","))))
 }
 
 fn shortened(id: &str) -> &str {

@@ -201,6 +201,9 @@ impl Remote {
         let seen = peek(&body);
         // A reply is one, whatever the status says.
         if json && id.is_some() && seen.id == id {
+            if let (Some(id), Some(wait)) = (id, trouble::retry_after(&head.headers)) {
+                link.told_to_wait(id, wait);
+            }
             self.take(link, &body, &seen, label);
             return None;
         }

@@ -52,6 +52,7 @@ fn a_legacy_client_uses_a_modern_server() {
         let reply = gateway.call(&session, 2, "more", &json!({}));
         let envelope = &reply["result"]["structuredContent"]["error"];
         assert_eq!(envelope["code"], "protocol.unsupported_version", "{reply}");
+        assert_eq!(envelope["details"]["supported_versions"], json!(["2026-07-28"]), "{reply}");
     }
     for client in ["python1.py", "typescript1.mjs"] {
         let got = run_plan(client, json!({ "url": gateway.url(), "calls": [["who", {}]] }));

@@ -82,7 +82,7 @@ rate = "1/h"
 [[client]]
 name = "ann"
 token_file = "DIR/ann"
-tools = ["echo", "add", "hang", "crash", "leak", "rpc_error", "nosuch", "missing_file"]
+tools = ["ec*", "add", "hang", "crash", "leak", "rpc_error", "missing_*"]
 [[client]]
 name = "bob"
 token_file = "DIR/bob"
@@ -116,17 +116,20 @@ budget = "0/d"
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         let request = |accept: &str| {
-            guarded
+            let request = guarded
                 .gateway
                 .request("POST", "/mcp")
                 .header("accept", accept)
                 .header("authorization", &format!("Bearer {token}"))
                 .header("mcp-protocol-version", head)
                 .header("mcp-method", "tools/call")
-                .header("mcp-name", tool)
-                .header("traceparent", TRACE)
-                .body(message.to_string())
-                .send()
+                .header("mcp-name", tool);
+            // A client of MCP tells its trace in the message, one of HTTP in the head, too.
+            let request = match accept {
+                "application/problem+json" => request.header("traceparent", TRACE),
+                _ => request,
+            };
+            request.body(message.to_string()).send()
         };
         let reply = request("application/json, text/event-stream").reply();
         let told = match &reply["error"] {
@@ -161,12 +164,45 @@ budget = "0/d"
         assert_eq!(problem.header("www-authenticate"), Some("Bearer"));
         assert_eq!(problem.json()["code"], "auth.unauthorized");
     }
-    // The same words whether there is such a tool or not.
-    let words = |tool: &str| guarded.problem("ann-token", tool, &json!({})).json()["title"].clone();
-    assert_eq!(words("big"), words("absent"));
     let log = format!("{:?}", guarded.gateway.records());
     assert!(!log.contains("ann-token") && !log.contains("bob-token"), "a token is in the log");
     assert!(log.contains("\"ann\""), "who called is in the log");
+}
+
+#[test]
+fn what_a_client_may_not_call_it_does_not_hear_of() {
+    let guarded = guarded(
+        "contract = \"owlclaw\"\n\
+         [[client]]\nname = \"ann\"\ntoken_file = \"DIR/ann\"\ntools = [\"ec*\", \"add\", \"bigg\"]\n\
+         [[client]]\nname = \"bob\"\ntoken_file = \"DIR/bob\"\n",
+    );
+    // The same words whether there is such a tool or not.
+    let words = |tool: &str| {
+        let problem = guarded.problem("ann-token", tool, &json!({})).json();
+        let told = guarded.call("ann-token", tool, &json!({}));
+        let mut told = envelope(&told).clone();
+        told.as_object_mut().unwrap().remove("incident_id");
+        (problem, told)
+    };
+    assert_eq!(words("big"), words("absent"));
+    // Nor does the list tell, which is whole for those who may call everything.
+    let listed = |token: &str| {
+        let request = guarded.gateway.modern(&json!(1), "tools/list", &json!({}));
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        let tools = request.send().reply()["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (some, all) = (listed("ann-token"), listed("bob-token"));
+    assert!(some.contains(&"echo".to_owned()) && !some.contains(&"big".to_owned()), "{some:?}");
+    assert!(all.contains(&"big".to_owned()) && all.len() > some.len(), "{all:?}");
+    // Nobody is led to what is kept from them.
+    for (token, suggestion) in
+        [("bob-token", json!("Did you mean \"big\"?")), ("ann-token", Value::Null)]
+    {
+        guarded.call(token, "bigg", &json!({}));
+        let record = guarded.gateway.records().pop().unwrap();
+        assert_eq!(record["fault"]["suggestion"], suggestion, "{record}");
+    }
 }
 
 #[test]
@@ -211,7 +247,7 @@ fn budgets_survive_a_restart() {
     let mut spent = 0;
     for round in 0..2 {
         let args = ["--config", &config, "--", FAULTWIRE, "demo-server"];
-        let gateway = Gateway::start_with_log(&log, &args);
+        let mut gateway = Gateway::start_with_log(&log, &args);
         for _ in 0..2 {
             let params = json!({ "name": "echo", "arguments": { "text": "x" } });
             let reply = gateway.modern(&json!(1), "tools/call", &params).send().reply();
@@ -222,7 +258,9 @@ fn budgets_survive_a_restart() {
             }
         }
         assert_eq!(spent, 2 + round, "round {round}");
-        assert_eq!(gateway.end(), Some(0));
+        // Not even one that is killed at once gives anything back.
+        gateway.signal("KILL");
+        gateway.process.wait().unwrap();
     }
 }
 
@@ -251,6 +289,38 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
 }
 
 #[test]
+fn whatever_becomes_of_the_one_who_finds_out_others_are_not_shut_out() {
+    let guarded = guarded(
+        "contract = \"owlclaw\"\n[breaker]\nfailures = 2\nwait = \"300ms\"\n\
+         [limits]\nin_flight = 1\n",
+    );
+    let left_alone = || {
+        for _ in 0..2 {
+            guarded.call("", "malformed", &json!({}));
+        }
+        let reply = guarded.call("", "echo", &json!({ "text": "x" }));
+        assert!(reply.to_string().contains("left alone"), "{reply}");
+        std::thread::sleep(std::time::Duration::from_millis(350));
+    };
+    let is_well = |after: &str| {
+        let reply = guarded.call("", "echo", &json!({ "text": "x" }));
+        assert_eq!(reply["result"]["content"][0]["text"], "x", "{after}: {reply}");
+    };
+    for (tool, arguments) in
+        [("nosuch", json!({})), ("rate_limited", json!({})), ("echo", json!({ "txt": 1 }))]
+    {
+        left_alone();
+        assert_eq!(guarded.call("", tool, &arguments)["result"]["isError"], true);
+        is_well(tool);
+    }
+    left_alone();
+    let hang = guarded.request("", "hang", &json!({}));
+    hang.leave_after(std::time::Duration::from_millis(200));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    is_well("a client that left");
+}
+
+#[test]
 fn bodies_and_heads_have_limits() {
     let guarded =
         guarded("contract = \"owlclaw\"\n[serve]\nbody_bytes = 1000\nheader_bytes = 8192\n");
@@ -272,8 +342,11 @@ fn bodies_and_heads_have_limits() {
     body.push_str("0\r\n\r\n");
     let answer = chunked.without_length().body(body).send();
     assert_eq!(answer.status, 400, "{answer:?}");
-    let head = gateway.request("GET", "/healthz").header("x-long", &"x".repeat(20_000)).send();
-    assert_eq!(head.status, 431);
+    for (length, status) in [(7_000, 200), (8_200, 431), (20_000, 431)] {
+        let head = gateway.request("GET", "/healthz").header("x-long", &"x".repeat(length)).send();
+        assert_eq!(head.status, status, "{length}");
+        assert_eq!(status == 431, head.body.contains("protocol.version_conflict"), "{head:?}");
+    }
 }
 
 #[test]
@@ -292,7 +365,14 @@ for line in sys.stdin:
     else: r = answer(m["params"]["name"], m["params"].get("arguments"))
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
 "#;
-    let gateway = Gateway::before(&["--contract", "kaiza"], &["python3", "-c", code]);
+    // Whether arguments are checked has nothing to do with it.
+    for arguments in ["enforce", "off"] {
+        let args = ["--contract", "kaiza", "--arguments", arguments];
+        k12(&Gateway::before(&args, &["python3", "-c", code]));
+    }
+}
+
+fn k12(gateway: &Gateway) {
     let sessions = [gateway.begin(), gateway.begin()];
     let mut id = 0;
     let mut call = |session: &str, tool: &str, arguments: &Value| {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::serve::gateway::Gateway;
 use crate::support::{Dir, command};
@@ -88,6 +88,49 @@ fn sighup_renews_the_settings_and_keeps_the_old_ones_if_they_are_broken() {
     write("owlclaw", "");
     gateway.signal("HUP");
     until("mended settings are taken", &|| ask("third").status == 200);
+}
+
+#[test]
+fn sighup_changes_what_clients_of_open_sessions_may_do() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let write = |more: &str| {
+        let text = format!("contract = \"owlclaw\"\n[[client]]\nname = \"all\"\n{more}");
+        std::fs::write(&config, text).unwrap();
+    };
+    write("");
+    let gateway = Gateway::before(&["--config", &config], &[FAULTWIRE, "demo-server"]);
+    let session = gateway.begin();
+    let mut id = 0;
+    let mut code = || {
+        id += 1;
+        let reply = gateway.call(&session, id, "echo", &json!({ "text": "x" }));
+        reply["result"]["structuredContent"]["error"]["code"].clone()
+    };
+    assert_eq!(code(), Value::Null);
+    for (more, expected) in [
+        ("tools = [\"add\"]\n", json!("auth.forbidden")),
+        ("rate = \"1/h\"\n", json!("governance.rate_limited")),
+        ("", Value::Null),
+    ] {
+        write(more);
+        gateway.signal("HUP");
+        let over = Instant::now() + Duration::from_secs(10);
+        while code() != expected {
+            assert!(Instant::now() < over, "{more}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_caller_cannot_make_labels() {
+    let code = "import sys\nsys.exit(1)\n";
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let params = json!({ "name": "made_up", "arguments": {} });
+    gateway.modern(&json!(1), "tools/call", &params).send();
+    let metrics = gateway.request("GET", "/metrics").send().body;
+    assert!(metrics.contains("(unknown)") && !metrics.contains("made_up"), "{metrics}");
 }
 
 #[test]

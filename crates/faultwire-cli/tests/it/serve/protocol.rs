@@ -252,6 +252,14 @@ fn o3_host_and_origin_are_checked_on_every_path() {
             assert_eq!(answer.json()["code"], "auth.forbidden");
         }
     }
+    // Whatever the contract's own status for it is.
+    for contract in ["kaiza", "tuitbot", "workrail", "context-resolve"] {
+        let gateway = Gateway::demo(&["--contract", contract]);
+        for (name, value) in [("host", "evil.example"), ("origin", "null")] {
+            let answer = gateway.request("GET", "/mcp").header(name, value).send();
+            assert_eq!(answer.status, 403, "{contract}: {answer:?}");
+        }
+    }
     let port = gateway.address.rsplit(':').next().unwrap().to_owned();
     for (name, value) in [
         ("host", format!("localhost:{port}")),
@@ -347,10 +355,16 @@ for line in sys.stdin:
     ] {
         let answer = gateway.request(method, path).send();
         assert_eq!(answer.status, status, "{method} {path}");
-        assert!(answer.json()["error"]["data"]["error"]["incident_id"].is_string(), "{answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
+        assert!(answer.json()["incident_id"].is_string(), "{answer:?}");
+    }
+    for method in ["GET", "DELETE"] {
+        let answer = gateway.request(method, "/mcp").header("mcp-session-id", "nosuch").send();
+        assert_eq!(answer.status, 404, "{method}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
     }
     let faults = gateway.records().iter().filter(|r| r["fault"].is_object()).count();
-    assert_eq!(faults, 8);
+    assert_eq!(faults, 10);
 }
 
 #[test]

@@ -106,6 +106,15 @@ fn one(socket: &TcpStream, own: &str) -> bool {
             say(&whole("404 Not Found", "content-type: text/html\r\n", "<html>where?</html>"))
         }
         "status_429" => say(&whole("429 Too Many Requests", "retry-after: 7\r\n", "")),
+        "status_429_reply" => {
+            let error = json!({ "code": -32000, "message": "Too many requests" });
+            let failed = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
+            say(&whole("429 Too Many Requests", &format!("{json}retry-after: 8\r\n"), &failed))
+        }
+        "status_503_date" => {
+            let date = "retry-after: Wed, 31 Dec 2098 23:59:59 GMT\r\n";
+            say(&whole("503 Service Unavailable", date, ""))
+        }
         "status_500_html" => {
             let page = "<html><body>password=hunter2 at /srv/app/main.py</body></html>";
             say(&whole("500 Internal Server Error", "content-type: text/html\r\n", page))
@@ -258,7 +267,9 @@ fn check(row: &Row, gateway: &Gateway) {
     let after = reply["result"]["structuredContent"]["error"]["retry_after"].as_u64();
     match &**place {
         "status_429" => assert_eq!(after, Some(7), "{reply}"),
+        "status_429_reply" => assert_eq!(after, Some(8), "{reply}"),
         "status_503" => assert_eq!(after, Some(9), "{reply}"),
+        "status_503_date" => assert_eq!(after, Some(86_400), "at most a day: {reply}"),
         _ => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
-use hyper::{Response, Uri};
+use hyper::{Response, StatusCode, Uri};
 
 use crate::front::http::Body;
 use crate::front::http::answer::refuse;
@@ -13,7 +13,10 @@ use faultwire_contract::Condition;
 pub(crate) async fn refused(gateway: &Gateway, headers: &HeaderMap) -> Option<Response<Body>> {
     let why = objection(gateway, headers)?;
     let trace = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
-    Some(refuse(gateway, trace, Condition::Forbidden, why).await)
+    let mut answer = refuse(gateway, trace, Condition::Forbidden, why).await;
+    // Whatever the contract's own status for this is, a browser must see that it may not.
+    *answer.status_mut() = StatusCode::FORBIDDEN;
+    Some(answer)
 }
 
 fn objection(gateway: &Gateway, headers: &HeaderMap) -> Option<&'static str> {

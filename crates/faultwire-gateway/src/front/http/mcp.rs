@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use crate::call::trace_of;
 use crate::edge;
 use crate::era::{self, Era};
 use crate::exchange::Exchange;
@@ -77,6 +78,8 @@ async fn unauthorized(
             let number = condition.rpc_code();
             let row = party.contract().code_for(condition, None);
             let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
+            let trace = trace_of(takes.trace, &seen);
+            let takes = Takes { trace: trace.as_deref(), ..takes };
             return refuse_with(party, takes, status, seen.id, failing, number).await;
         }
     }
@@ -101,8 +104,11 @@ pub(crate) async fn unknown(
     let condition = Condition::UnknownMethod;
     let failing =
         Failing::observed(party.contract(), condition).saying(why).outcome(Outcome::NotSent);
-    let takes = Takes { surface: Surface::Mcp, ..takes };
-    refuse_with(party, takes, Some(status), None, failing, condition.rpc_code()).await
+    // There is no request of JSON-RPC to answer.
+    let takes = Takes { surface: Surface::Http, ..takes };
+    let mut answer = refuse_with(party, takes, None, None, failing, condition.rpc_code()).await;
+    *answer.status_mut() = status;
+    answer
 }
 
 /// The token that a request shows.
@@ -235,14 +241,14 @@ async fn object(
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let Takes { surface, trace, .. } = takes;
+    let trace = trace_of(takes.trace, seen);
     let asker = Asker {
         party,
         outlet: Some(&outlet),
         known_as: None,
-        surface,
+        surface: takes.surface,
         bridged: Bridged::No,
-        trace,
+        trace: trace.as_deref(),
         head: None,
     };
     let Objection { failing, number } = *objection;
@@ -424,7 +430,7 @@ fn expected(line: &[u8], seen: &Line<'_>) -> usize {
 }
 
 /// The stream for messages that belong to no call.
-async fn get(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
+async fn get(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> Response<Body> {
     let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
     let Some(session) = mount.session(id, access) else {
         return no_session(mount, Takes::of(headers), None).await;
@@ -433,7 +439,7 @@ async fn get(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Respon
     answer::stream(&standing, None, Box::new(|exchange| _ = exchange.abandon()))
 }
 
-async fn delete(mount: &Arc<Mount>, access: &Access, headers: &HeaderMap) -> Response<Body> {
+async fn delete(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> Response<Body> {
     let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
     if mount.session(id, access).is_some() && mount.end(id) {
         bare(StatusCode::NO_CONTENT)
@@ -453,7 +459,11 @@ async fn no_session(mount: &Mount, takes: Takes<'_>, seen: Option<&Line<'_>>) ->
         .saying("There is no such session; begin a new one");
     let status = Some(StatusCode::NOT_FOUND);
     let id = seen.and_then(|seen| seen.id).filter(|id| wire::is_id(id));
-    refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await
+    let surface = if seen.is_some() { takes.surface } else { Surface::Http };
+    let takes = Takes { surface, ..takes };
+    let mut answer = refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await;
+    *answer.status_mut() = StatusCode::NOT_FOUND;
+    answer
 }
 
 pub(super) async fn crowded(

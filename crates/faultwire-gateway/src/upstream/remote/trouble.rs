@@ -6,6 +6,7 @@ use faultwire_contract::{Condition, Contract, Origin, Outcome};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 
+use crate::edge;
 use crate::failing::Failing;
 
 /// How much of a page is told of.
@@ -60,8 +61,14 @@ fn told(status: StatusCode, body: &[u8]) -> String {
     told
 }
 
-/// In seconds; a date is not worth a calendar here.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds.min(24 * 3600)))
+/// How long to wait, in seconds or until a date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let until = |moment: &str| {
+        let until = jiff::fmt::rfc2822::parse(moment).ok()?.timestamp().as_millisecond();
+        Some(u64::try_from(until).ok()?.saturating_sub(edge::unix_ms()))
+    };
+    let seconds = said.parse().ok().map(Duration::from_secs);
+    let wait = seconds.or_else(|| until(said).map(Duration::from_millis))?;
+    Some(wait.min(Duration::from_hours(24)))
 }
