@@ -10,6 +10,7 @@ use std::time::Duration;
 use faultwire_gateway::{Allowance, Period, Rate};
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::edge;
 use crate::problem::Problem;
@@ -46,6 +47,9 @@ pub struct Config {
     pub breaker: Breaker,
     pub client: Vec<Client>,
     pub mount: Vec<Mount>,
+    /// Where all of it stands.
+    #[serde(skip)]
+    source: Option<(PathBuf, String)>,
 }
 
 /// `[serve]`.
@@ -168,16 +172,44 @@ impl Config {
     pub fn read(path: Option<&Path>) -> Result<Self, Problem> {
         let Some(path) = path else { return Ok(Self::default()) };
         let text = edge::file(path)?;
-        toml::from_str(&text).map_err(|e: toml::de::Error| {
-            let at = e.span().map_or(0, |span| span.start);
-            let line = text[..at.min(text.len())].matches('\n').count() + 1;
+        let read = toml::from_str(&text).map_err(|e: toml::de::Error| {
+            let line = line_at(&text, e.span().map_or(0, |span| span.start));
             let place = format!("{}:{line}", path.display());
             let written = text.lines().nth(line - 1).unwrap_or_default().trim();
             let what = format!("{}, in `{written}`", e.message().trim_end().replace('\n', " "));
             let help = "docs/faultwire.toml in the repository shows every key";
             Problem::bad(&place, what, help)
-        })
+        });
+        Ok(Self { source: Some((path.to_owned(), text)), ..read? })
     }
+
+    /// Where a key stands, by file and line; where its table does, if there is no such key.
+    pub fn place(&self, keys: &[&str]) -> String {
+        let Some((path, text)) = &self.source else { return keys.join(".") };
+        let Ok(file) = DeTable::parse(text) else { return path.display().to_string() };
+        let (mut at, mut here) = (0, Some(file.get_ref()));
+        let mut list: Option<&DeArray<'_>> = None;
+        for key in keys {
+            let found = match (here, list) {
+                (Some(table), _) => table.get(*key),
+                (None, Some(list)) => key.parse().ok().and_then(|n: usize| list.get(n)),
+                (None, None) => None,
+            };
+            let Some(found) = found else { break };
+            at = found.span().start;
+            (here, list) = match found.get_ref() {
+                DeValue::Table(table) => (Some(table), None),
+                DeValue::Array(items) => (None, Some(items)),
+                _ => (None, None),
+            };
+        }
+        format!("{}:{}", path.display(), line_at(text, at))
+    }
+}
+
+/// The line in which a byte stands, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text[..text.floor_char_boundary(at)].matches('\n').count() + 1
 }
 
 /// Longer than anybody waits.

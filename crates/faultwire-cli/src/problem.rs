@@ -67,6 +67,20 @@ impl Problem {
         Self::Bad { place: place.to_owned(), what, help: help.into() }
     }
 
+    /// The same, where the settings ask for what cannot be had.
+    pub fn asked_at(self, place: String) -> Self {
+        match self {
+            Self::Bad { place: inner, what, help } => {
+                Self::Bad { place, what: format!("{inner}: {what}"), help }
+            }
+            Self::File(path, error) => {
+                let what = format!("{}: {error}", path.display());
+                Self::Bad { place, what, help: "name a file that can be read".to_owned() }
+            }
+            other => other,
+        }
+    }
+
     /// Whoever read our output has gone: `faultwire … | head` is no failure.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)

@@ -30,11 +30,20 @@ pub fn settings_of(
     own_contract: Option<&str>,
     own_profile: Option<&str>,
 ) -> Result<Settings, Problem> {
-    let contract = args.contract.as_deref().or(own_contract).or(config.contract.as_deref());
-    let contract = chosen::contract(contract.unwrap_or(DEFAULT))?;
-    let profile = args.profile.as_deref().or(own_profile).or(config.profile.as_deref());
+    let of_file = |key: &'static str, typed: Option<&str>, own: Option<&str>| {
+        let is_of_file = typed.is_none() && own.is_none();
+        move |problem: Problem| {
+            if is_of_file { problem.asked_at(config.place(&[key])) } else { problem }
+        }
+    };
+    let typed = args.contract.as_deref();
+    let contract = typed.or(own_contract).or(config.contract.as_deref()).unwrap_or(DEFAULT);
+    let contract = chosen::contract(contract).map_err(of_file("contract", typed, own_contract))?;
+    let typed = args.profile.as_deref();
+    let profile = typed.or(own_profile).or(config.profile.as_deref());
     let mut settings = Settings::new(Arc::clone(&contract));
-    settings.profile = chosen::profile(&contract, profile)?;
+    settings.profile =
+        chosen::profile(&contract, profile).map_err(of_file("profile", typed, own_profile))?;
     settings.show_stack = edge::stamp(&contract).show_stack;
     settings.arguments = arguments(args, config)?;
 
@@ -84,7 +93,7 @@ pub fn set<T>(setting: &mut T, told: Option<T>) {
 fn arguments(args: &Treatment, config: &Config) -> Result<Arguments, Problem> {
     let told = match (args.arguments, config.arguments.as_deref()) {
         (Some(told), _) => Some(told),
-        (None, Some(word)) => Some(word_of(word, "arguments")?),
+        (None, Some(word)) => Some(word_of(word, "arguments", config)?),
         (None, None) => None,
     };
     Ok(match told {
@@ -97,17 +106,18 @@ fn arguments(args: &Treatment, config: &Config) -> Result<Arguments, Problem> {
 pub fn level(args: &Treatment, config: &Config) -> Result<LogLevel, Problem> {
     match (args.log, config.log.as_deref()) {
         (Some(level), _) => Ok(level),
-        (None, Some(word)) => word_of(word, "log"),
+        (None, Some(word)) => word_of(word, "log", config),
         (None, None) => Ok(LogLevel::Warn),
     }
 }
 
 /// A word of the file that must be one of a few.
-fn word_of<T: clap::ValueEnum>(word: &str, key: &str) -> Result<T, Problem> {
+fn word_of<T: clap::ValueEnum>(word: &str, key: &str, config: &Config) -> Result<T, Problem> {
     T::from_str(word, false).map_err(|_| {
         let all = T::value_variants().iter().filter_map(clap::ValueEnum::to_possible_value);
         let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
-        Problem::bad(key, format!("{word:?} is none"), format!("write {}", all.join(", ")))
+        let what = format!("{key} = {word:?} is none");
+        Problem::bad(&config.place(&[key]), what, format!("write {}", all.join(", ")))
     })
 }
 

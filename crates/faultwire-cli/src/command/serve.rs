@@ -118,9 +118,16 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
     if let Some((name, upstream)) = typed(args)? {
         mounts.push(mount(name, upstream, &args.treatment, config, None)?);
     }
-    for written in &config.mount {
-        let upstream = of_file(written)?;
-        mounts.push(mount(written.name.clone(), upstream, &args.treatment, config, Some(written))?);
+    let typed = mounts.len();
+    for (number, written) in config.mount.iter().enumerate() {
+        let place = |key: &str| config.place(&["mount", &number.to_string(), key]);
+        let upstream = of_file(written, place)?;
+        let name = written.name.clone();
+        let made = mount(name, upstream, &args.treatment, config, Some(written));
+        mounts.push(made.map_err(|problem| match written.contract {
+            Some(_) => problem.asked_at(place("contract")),
+            None => problem,
+        })?);
     }
     if mounts.is_empty() {
         let demo = vec![edge::program().into_os_string(), "demo-server".into()];
@@ -128,15 +135,19 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
         mounts.push(mount(name, Upstream::Command(demo), &args.treatment, config, None)?);
     }
     let mut names = BTreeSet::new();
-    for mount in &mounts {
+    for (number, mount) in mounts.iter().enumerate() {
+        let place = || match number.checked_sub(typed) {
+            Some(written) => config.place(&["mount", &written.to_string(), "name"]),
+            None => "--name".to_owned(),
+        };
         let usable = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if mount.name.is_empty() || !mount.name.chars().all(usable) {
             let what = format!("{:?} cannot stand in a URL", mount.name);
-            return Err(Problem::bad("mount.name", what, "use letters, digits, - and _"));
+            return Err(Problem::bad(&place(), what, "use letters, digits, - and _"));
         }
         if !names.insert(&mount.name) {
             let what = format!("{:?} is there twice", mount.name);
-            return Err(Problem::bad("mount.name", what, "give each mount a name of its own"));
+            return Err(Problem::bad(&place(), what, "give each mount a name of its own"));
         }
     }
     Ok(mounts)
@@ -178,26 +189,28 @@ fn typed(args: &ServeArgs) -> Result<Option<(String, Upstream)>, Problem> {
     Ok(Some((name, Upstream::Command(args.command.clone()))))
 }
 
-fn of_file(mount: &config::Mount) -> Result<Upstream, Problem> {
-    let place = format!("mount {:?}", mount.name);
+fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upstream, Problem> {
     match (&mount.url, mount.command.is_empty()) {
         (None, false) => Ok(Upstream::Command(mount.command.iter().map(OsString::from).collect())),
         (Some(url), true) => {
-            let mut remote = remote(url, &place)?;
+            let mut remote = remote(url, &place("url"))?;
+            let headers = place("headers_env");
             for (header, variable) in &mount.headers_env {
-                let value = secret(Some(variable), None, &place)?.unwrap_or_default();
-                remote = remote
-                    .with_header(header, &value)
-                    .map_err(|e| Problem::bad(&place, e.to_string(), "look at headers_env"))?;
+                let value = secret(Some(variable), None, &headers)?.unwrap_or_default();
+                remote = remote.with_header(header, &value).map_err(|e| {
+                    Problem::bad(&headers, e.to_string(), "write NAME = \"VARIABLE\"")
+                })?;
             }
             if let Some(file) = &mount.ca_file {
-                remote.trust = Some(edge::file(file)?.into_bytes());
+                let trusted = edge::file(file).map_err(|e| e.asked_at(place("ca_file")));
+                remote.trust = Some(trusted?.into_bytes());
             }
             Ok(Upstream::Url(remote))
         }
         _ => {
             let help = "write one of: command = [\"npx\", …] or url = \"https://…\"";
-            Err(Problem::bad(&place, "has not one of command and url", help))
+            let what = format!("mount {:?} has not one of command and url", mount.name);
+            Err(Problem::bad(&place("name"), what, help))
         }
     }
 }
@@ -212,15 +225,19 @@ fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
     let tool_rates: HashMap<String, Rate> = rates.collect();
     let mut clients = Vec::new();
     let mut tokens = BTreeSet::new();
-    for client in &config.client {
-        let place = format!("client {:?}", client.name);
+    for (number, client) in config.client.iter().enumerate() {
+        let place = |key: &str| config.place(&["client", &number.to_string(), key]);
         if client.name.is_empty() {
-            return Err(Problem::bad("client.name", "is missing", "give each client a name"));
+            let what = "the client has no name";
+            return Err(Problem::bad(&place("name"), what, "give each client a name"));
         }
+        let key = if client.token_env.is_some() { "token_env" } else { "token_file" };
+        let place = place(key);
         let token = secret(client.token_env.as_deref(), client.token_file.as_ref(), &place)?;
         if token.as_ref().is_some_and(|token| !tokens.insert(token.clone())) {
             let help = "give each client a token of its own";
-            return Err(Problem::bad(&place, "has the token of another client", help));
+            let what = format!("client {:?} has the token of another client", client.name);
+            return Err(Problem::bad(&place, what, help));
         }
         clients.push(ClientSettings {
             name: client.name.clone(),
@@ -247,17 +264,21 @@ fn secret(
     let text = match (variable, file) {
         (None, None) => return Ok(None),
         (Some(variable), None) => edge::variable(variable).ok_or_else(|| {
-            let what = format!("needs the environment variable {variable}");
+            let what = format!("the environment variable {variable} is not set");
             Problem::bad(place, what, "set it before starting faultwire")
         })?,
-        (None, Some(file)) => edge::file(file)?,
+        (None, Some(file)) => edge::file(file).map_err(|e| e.asked_at(place.to_owned()))?,
         (Some(_), Some(_)) => {
-            return Err(Problem::bad(place, "has two tokens", "name one of env and file"));
+            return Err(Problem::bad(
+                place,
+                "there are two tokens",
+                "name one of token_env and token_file",
+            ));
         }
     };
     let text = text.trim().to_owned();
     if text.is_empty() {
-        return Err(Problem::bad(place, "has an empty token", "an empty secret is none"));
+        return Err(Problem::bad(place, "the token is empty", "an empty secret is none"));
     }
     Ok(Some(text))
 }

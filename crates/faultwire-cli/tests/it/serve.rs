@@ -6,6 +6,8 @@ mod eras;
 mod gateway;
 mod guards;
 mod http;
+mod limits;
+mod mounts;
 mod operation;
 mod protocol;
 mod real;

@@ -23,7 +23,7 @@ fn a5_no_reply_reaches_another_client() {
             scope.spawn(move || {
                 let mut connection = Connection::new(&gateway.address);
                 let session = (client % 2 == 0).then(|| gateway.begin());
-                for n in 0..REPLIES / CLIENTS {
+                for n in 0..REPLIES.div_ceil(CLIENTS) {
                     let id = json!(n % 10);
                     let text = format!("{client}/{n}");
                     let params = json!({ "name": "echo", "arguments": { "text": text } });

@@ -44,12 +44,26 @@ impl Gateway {
         gateway
     }
 
+    /// With something in its environment.
+    pub fn start_with_env(args: &[&str], name: &str, value: &str) -> Self {
+        let audit = Dir::new();
+        let mut gateway = Self::start_in(&audit.join("log"), args, &[(name, value)]);
+        gateway.audit = audit;
+        gateway
+    }
+
     /// With a log that outlives it.
     pub fn start_with_log(log: &str, args: &[&str]) -> Self {
+        Self::start_in(log, args, &[])
+    }
+
+    fn start_in(log: &str, args: &[&str], environment: &[(&str, &str)]) -> Self {
         let audit = Dir::new();
         let mut all = vec!["serve", "--port", "0", "--audit", log, "--log", "off"];
         all.extend(args);
-        let mut process = command(&all).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut start = command(&all);
+        start.envs(environment.iter().copied()).stdout(Stdio::piped());
+        let mut process = start.spawn().expect("it starts");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let address = lines
             .by_ref()
@@ -101,20 +115,8 @@ impl Gateway {
 
     /// A request of the modern era.
     pub fn modern(&self, id: &Value, method: &str, params: &Value) -> Request {
-        let mut params = params.clone();
-        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let mut request = self
-            .request("POST", "/mcp")
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", method);
-        if let Some(name) = params["name"].as_str() {
-            request = request.header("mcp-name", name);
-        }
-        request.body(message.to_string())
+        let request = self.request("POST", "/mcp");
+        modern(request.header("accept", "application/json, text/event-stream"), id, method, params)
     }
 
     /// All records so far.
@@ -142,6 +144,22 @@ impl Gateway {
         let told = std::process::Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(told.unwrap().success());
     }
+}
+
+/// Makes it a request of the modern era.
+pub fn modern(request: Request, id: &Value, method: &str, params: &Value) -> Request {
+    let mut params = params.clone();
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let mut request = request
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method);
+    if let Some(name) = params["name"].as_str() {
+        request = request.header("mcp-name", name);
+    }
+    request.body(message.to_string())
 }
 
 impl Drop for Gateway {

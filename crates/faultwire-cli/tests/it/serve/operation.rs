@@ -138,14 +138,22 @@ fn beyond_loopback_only_with_tokens() {
     let dir = Dir::new();
     let log = dir.join("log");
     let run = |more: &[&str]| {
-        let mut args = vec!["serve", "--host", "0.0.0.0", "--port", "0", "--audit", &log];
+        // An address that no machine has: whoever gets as far as to listen is told so.
+        let mut args = vec!["serve", "--host", "192.0.2.1", "--port", "0", "--audit", &log];
         args.extend(more);
-        command(&args).output().unwrap()
+        let output = command(&args).env("GATEWAY_TOKEN", "t").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
     };
-    let refused = run(&[]);
-    assert_eq!(refused.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&refused.stderr);
+    let told = run(&[]);
     assert!(told.contains("token") && told.contains("open_to_all"), "{told}");
+    let config = dir.join("faultwire.toml");
+    let clients = "[[client]]\nname = \"ci\"\ntoken_env = \"GATEWAY_TOKEN\"\n";
+    for settings in [clients, "[serve]\nopen_to_all = true\n"] {
+        std::fs::write(&config, settings).unwrap();
+        let told = run(&["--config", &config]);
+        assert!(told.contains("cannot listen on 192.0.2.1"), "{settings}: {told}");
+    }
 }
 
 #[test]
@@ -158,16 +166,20 @@ fn mistakes_in_the_settings_say_where() {
         ("[[client]]\nname = \"a\"\nbudget = \"5/s\"\n", ":3", "minute"),
         (
             "[[client]]\nname = \"a\"\ntoken_env = \"FAULTWIRE_NOT_SET\"\n",
-            "client",
+            ":3",
             "FAULTWIRE_NOT_SET",
         ),
-        ("[[client]]\nrole = \"a\"\n", "client", "name"),
-        ("[[mount]]\nname = \"a b\"\ncommand = [\"x\"]\n", "mount", "URL"),
-        ("[[mount]]\nname = \"a\"\n", "mount", "command"),
-        ("[[mount]]\nname = \"a\"\nurl = \"ftp://x\"\n", "mount", "http://"),
+        ("\n[[client]]\nrole = \"a\"\n", ":2", "name"),
+        ("[[client]]\nname = \"a\"\ntoken_file = \"/no/such\"\n", ":3", "/no/such"),
+        ("[[mount]]\nname = \"a b\"\ncommand = [\"x\"]\n", ":2", "URL"),
+        ("[[mount]]\nname = \"a\"\n", ":2", "command"),
+        ("[[mount]]\nname = \"a\"\nurl = \"ftp://x\"\n", ":3", "http://"),
+        ("# first\ncontract = \"owlclw\"\n", ":2", "owlclaw"),
+        ("[[mount]]\nname = \"a\"\nurl = \"http://x\"\ncontract = \"kaza\"\n", ":4", "kaiza"),
+        ("\n\narguments = \"sometimes\"\n", ":3", "enforce"),
         (
             "[[mount]]\nname = \"a\"\nurl = \"http://x\"\n[[mount]]\nname = \"a\"\nurl = \"http://x\"\n",
-            "mount",
+            ":5",
             "twice",
         ),
     ];

@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,19 @@ use crate::support::Dir;
 /// A server on a real socket. Every tool misbehaves as its name says.
 fn start() -> String {
     start_counting().0
+}
+
+/// Whether a client has heard the first event of a stream.
+static HEARD: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn events_are_passed_on_as_they_come() {
+    let gateway = Gateway::before_url(&[], &format!("http://{}/mcp", start()));
+    let params = json!({ "name": "sse_waits", "arguments": {} });
+    let mut stream = gateway.modern(&json!(1), "tools/call", &params).open();
+    assert_eq!(stream.event().unwrap()["method"], "notifications/x");
+    HEARD.store(true, Ordering::Relaxed);
+    assert_eq!(stream.event().unwrap()["result"]["content"][0]["text"], "fine");
 }
 
 /// The same, and how many connections there were.
@@ -114,6 +127,24 @@ fn one(socket: &TcpStream, own: &str) -> bool {
         "status_503_date" => {
             let date = "retry-after: Wed, 31 Dec 2098 23:59:59 GMT\r\n";
             say(&whole("503 Service Unavailable", date, ""))
+        }
+        "status_400_json" => {
+            say(&whole("400 Bad Request", json, r#"{"error":"no such field","token":"hunter2"}"#))
+        }
+        "status_500_json" => say(&whole(
+            "500 Internal Server Error",
+            json,
+            r#"{"message":"it broke","password":"hunter2"}"#,
+        )),
+        "sse_waits" => {
+            // The first event must have been heard before the reply is sent.
+            say(&format!("{events}{note}"));
+            let until = Instant::now() + Duration::from_secs(10);
+            while !HEARD.load(Ordering::Relaxed) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            say(&format!("data: {fine}\n\n"));
+            false
         }
         "status_500_html" => {
             let page = "<html><body>password=hunter2 at /srv/app/main.py</body></html>";

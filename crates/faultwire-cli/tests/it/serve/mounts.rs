@@ -1,0 +1,136 @@
+//! Several servers behind one gateway, and servers behind TLS.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::serve::gateway::{Gateway, modern};
+use crate::support::Dir;
+use crate::wrap::client::FAULTWIRE;
+
+fn call_at(gateway: &Gateway, path: &str, tool: &str) -> Value {
+    let params = json!({ "name": tool, "arguments": {} });
+    modern(gateway.request("POST", path), &json!(1), "tools/call", &params).send().reply()
+}
+
+#[test]
+fn each_server_has_a_path_and_a_contract() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let mount = |name: &str, contract: &str| {
+        format!(
+            "[[mount]]\nname = {name:?}\ncommand = [{FAULTWIRE:?}, \"demo-server\"]\n\
+             contract = {contract:?}\n"
+        )
+    };
+    let settings = mount("first", "owlclaw") + &mount("second", "kaiza");
+    std::fs::write(&config, settings).unwrap();
+    let gateway = Gateway::start(&["--config", &config]);
+    for (path, key) in
+        [("/mcp", "/error/code"), ("/mcp/first", "/error/code"), ("/mcp/second", "/error_code")]
+    {
+        let reply = call_at(&gateway, path, "missing_file");
+        let told = reply["result"]["structuredContent"].pointer(key);
+        assert!(told.is_some_and(Value::is_string), "{path}: {reply}");
+    }
+    assert_eq!(gateway.request("POST", "/mcp/third").send().status, 404);
+}
+
+/// A server of MCP behind TLS, with a certificate of its own authority.
+struct Secure {
+    process: Child,
+    url: String,
+    ca: String,
+    _dir: Dir,
+}
+
+impl Secure {
+    fn start() -> Self {
+        let dir = Dir::new();
+        let authority = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let ca = params.self_signed(&authority).unwrap();
+        let issuer = rcgen::Issuer::new(params, authority);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let leaf = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let leaf = leaf.signed_by(&key, &issuer).unwrap();
+        std::fs::write(dir.path().join("ca.pem"), ca.pem()).unwrap();
+        std::fs::write(dir.path().join("leaf.pem"), leaf.pem() + &key.serialize_pem()).unwrap();
+        let code = r#"
+import http.server, json, ssl, sys
+class Mcp(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def do_POST(self):
+        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        result = {"resultType": "complete"}
+        if m["method"] == "server/discover": result |= {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        elif m["method"] == "tools/list": result |= {"tools": []}
+        else: result |= {"content": [{"type": "text", "text": self.headers.get("x-key", "none")}]}
+        body = json.dumps({"jsonrpc": "2.0", "id": m.get("id"), "result": result}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mcp)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+open(sys.argv[2], "w").write(str(server.server_port))
+server.serve_forever()
+"#;
+        let port = dir.join("port");
+        let process = Command::new("python3")
+            .args(["-c", code, &dir.join("leaf.pem"), &port])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        let port = loop {
+            match std::fs::read_to_string(&port) {
+                Ok(port) if !port.is_empty() => break port,
+                _ => assert!(Instant::now() < until, "the server does not start"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let (url, ca) = (format!("https://localhost:{port}/mcp"), dir.join("ca.pem"));
+        Self { process, url, ca, _dir: dir }
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_server_behind_tls_is_used_if_its_certificate_is_trusted() {
+    let server = Secure::start();
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    for (more, trusted) in [(format!("ca_file = {:?}\n", server.ca), true), (String::new(), false)]
+    {
+        let settings = format!(
+            "contract = \"owlclaw\"\n[[mount]]\nname = \"secure\"\nurl = {:?}\n\
+             headers_env = {{ x-key = \"UPSTREAM_KEY\" }}\n{more}",
+            server.url
+        );
+        std::fs::write(&config, settings).unwrap();
+        let gateway = Gateway::start_with_env(&["--config", &config], "UPSTREAM_KEY", "open-it");
+        let reply = call_at(&gateway, "/mcp/secure", "any");
+        if trusted {
+            assert_eq!(reply["result"]["content"][0]["text"], "open-it", "{reply}");
+            continue;
+        }
+        let told = &reply["result"]["structuredContent"]["error"];
+        assert_eq!(told["code"], "dependency.unavailable", "{reply}");
+        let records = gateway.records();
+        let fault = &records.iter().rfind(|record| record["type"] == "fault").unwrap()["fault"];
+        assert_eq!(fault["outcome"], "not_sent", "nobody heard the call: {fault}");
+    }
+}
