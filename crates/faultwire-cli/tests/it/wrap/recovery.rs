@@ -162,26 +162,25 @@ fn a_thousand_crashes_leave_nothing_behind() {
 
 #[test]
 fn what_a_server_started_ends_with_it() {
-    let mut client = Client::demo(&[]);
+    // Whatever the server starts inherits the mark, and is found by it.
+    let mark = format!("STARTED_BY={}", std::process::id());
+    let mut client = Client::wrap(&[], &["env", &mark, FAULTWIRE, "demo-server"]);
+    client.handshake();
     client.call("orphan", &json!({}));
-    client.until("only the new server is there", |c| {
-        let names: HashSet<String> = descendants(c.process.id())
-            .into_iter()
-            .map(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
-            .collect();
-        names == HashSet::from(["faultwire\n".to_owned()])
-    });
-    let sleepers = Command::new("pgrep").args(["-f", "^sleep 600$"]).output().unwrap();
-    let mine: Vec<u32> = String::from_utf8_lossy(&sleepers.stdout)
-        .lines()
-        .filter_map(|pid| pid.parse().ok())
-        .filter(|pid| {
-            // Another test may run the same row of the matrix: only orphans count.
-            std::fs::read_to_string(format!("/proc/{pid}/stat"))
-                .is_ok_and(|stat| stat.rsplit(") ").next().unwrap().split(' ').nth(1) == Some("1"))
-        })
-        .collect();
-    assert!(mine.is_empty(), "{mine:?}");
+    let started = || {
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let marked = processes.filter(|process| {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+        });
+        let name = |process: std::fs::DirEntry| {
+            std::fs::read_to_string(process.path().join("comm")).unwrap_or_default()
+        };
+        marked.map(name).collect::<Vec<_>>()
+    };
+    client.until("only the new server is there", |_| started() == ["faultwire\n"]);
+    client.end();
+    assert!(started().is_empty(), "{:?}", started());
 }
 
 #[test]
@@ -269,4 +268,22 @@ fn a_second_sigterm_waits_for_nobody() {
         assert!(Instant::now() < until, "it does not end");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn a_banner_before_the_first_message_reaches_no_client() {
+    let code = r#"
+import sys, json
+print("Welcome to my server v1.0", flush=True)
+print("{\"level\":\"info\",\"msg\":\"listening\"}", flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" in m: print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}}), flush=True)
+"#;
+    let mut client = Client::wrap(&[], &["python3", "-c", code]);
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+    let reply = client.ask("initialize", &params);
+    assert_eq!(reply["result"]["serverInfo"]["name"], "s", "{reply}");
+    client.until("it is recorded", |c| c.events().contains(&"stray_output".to_owned()));
+    assert!(client.end().replies.values().all(|times| *times == 1));
 }
