@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use faultwire::arguments::Misfit;
 use faultwire_contract::{
     Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
 };
@@ -251,9 +252,10 @@ impl Link {
                 let arguments = call.story().arguments.map(|a| a.to_string());
                 let tool = self.tools().get(name).cloned();
                 let misfit = tool.and_then(|t| t.schema(name).misfit(arguments.as_deref()));
-                if let Some(misfit) = misfit {
-                    failing.report.details.get_or_insert_with(|| misfit.details());
-                }
+                // What only the server noticed is an issue, too (W4).
+                let said = failing.report.message.as_deref().unwrap_or_default();
+                let misfit = misfit.unwrap_or_else(|| Misfit::told_by_handler(said));
+                failing.report.details.get_or_insert_with(|| misfit.details());
             }
             _ => {}
         }

@@ -148,3 +148,25 @@ for line in sys.stdin:
     // Once a list, not once a call.
     assert_eq!(std::fs::read_to_string(dir.path().join("lists")).unwrap(), "2");
 }
+
+#[test]
+fn w4_what_only_the_server_refuses_has_issues_too() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize": r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif m["method"] == "tools/list": r = {"tools": [{"name": "even", "inputSchema": {"type": "object"}}]}
+    else: r = {"isError": True, "content": [{"type": "text", "text": "Invalid arguments: field `number` is odd"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let mut client = Client::wrap(&["--contract", "workrail"], &["python3", "-c", code]);
+    client.handshake();
+    let reply = client.call("even", &json!({ "number": 7 }));
+    let envelope = envelope(&reply);
+    assert_eq!(envelope["code"], "VALIDATION_ERROR", "{reply}");
+    let issues = envelope["details"]["validationIssues"].as_array().unwrap();
+    assert_eq!(issues[0]["path"], "number", "{reply}");
+    assert!(issues[0]["message"].as_str().unwrap().contains("is odd"), "{reply}");
+}
