@@ -258,6 +258,7 @@ impl Link {
         };
         self.door.record_try(call, &fault, failing.upstream_code.take());
         call.attempt += 1;
+        call.wait = None;
         call.reached = fault.public().outcome.unwrap_or(Outcome::MaybeExecuted);
         Some(at)
     }

@@ -1,4 +1,5 @@
-//! What a contract of one's own becomes.
+//! What a contract of one's own becomes, with a word on everything in it.
+#![deny(missing_docs)]
 
 faultwire::contract!(pub mod errors = "ferry.toml");
 

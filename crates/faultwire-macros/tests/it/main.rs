@@ -21,7 +21,7 @@ impl Crate {
         let macros = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rebuilt");
         fs::create_dir_all(root.join("src")).unwrap();
-        let faultwire = macros.join("../faultwire");
+        let faultwire = macros.join("../faultwire").display().to_string();
         let manifest = format!(
             "[package]\nname = \"rebuilt\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
              [workspace]\n\n[dependencies]\nfaultwire = {{ path = {faultwire:?} }}\n"

@@ -1,5 +1,5 @@
-//! How long a text is, as the platform counts: whatever the length of an address, it counts 23;
-//! letters of Europe and its neighbours count one, all others two, and an emoji two as a whole.
+//! How long a text is, as the platform counts: an address is 23, without `https://` too if it has
+//! a usual ending; letters of Europe and its neighbours are one, all others and an emoji two.
 
 use std::sync::LazyLock;
 
