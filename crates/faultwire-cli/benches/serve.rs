@@ -16,7 +16,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parts::{child, http_child, median, read_message};
+use hyper::Request;
+use hyper::client::conn::http1::{self as client, SendRequest};
+use hyper_util::rt::TokioIo;
+use parts::{child, http_child, median, read, runtime};
+use tokio::net;
 
 const CELL: Duration = Duration::from_millis(700);
 const CONNECTIONS: usize = 64;
@@ -27,7 +31,10 @@ fn main() -> io::Result<()> {
     match arguments.first().map(String::as_str) {
         Some("child") => child(),
         Some("http-child") => http_child(),
-        rounds => measure(rounds.and_then(|r| r.parse().ok()).unwrap_or(5)),
+        rounds => {
+            let rounds = rounds.and_then(|r| r.parse().ok()).unwrap_or(5);
+            runtime()?.block_on(measure(rounds))
+        }
     }
 }
 
@@ -57,24 +64,31 @@ impl Drop for Listening {
 
 /// A connection that is used again and again.
 struct Connection {
-    reader: BufReader<TcpStream>,
-    head: String,
+    sender: SendRequest<String>,
+    address: String,
+    session: String,
 }
 
 impl Connection {
-    fn open(address: &str, session: &str) -> io::Result<Self> {
-        let socket = TcpStream::connect(address)?;
+    async fn open(address: &str, session: &str) -> io::Result<Self> {
+        let socket = net::TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-session-id: {session}\r\n"
-        );
-        Ok(Self { reader: BufReader::new(socket), head })
+        let (sender, connection) =
+            client::handshake(TokioIo::new(socket)).await.map_err(io::Error::other)?;
+        tokio::spawn(connection);
+        Ok(Self { sender, address: address.to_owned(), session: session.to_owned() })
     }
 
-    fn ask(&mut self, body: &str) -> io::Result<()> {
-        let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
-        self.reader.get_mut().write_all(request.as_bytes())?;
-        let answer = read_message(&mut self.reader)?.unwrap_or_default();
+    async fn ask(&mut self, body: String) -> io::Result<()> {
+        let request = Request::post("/mcp")
+            .header("host", &self.address)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-session-id", &self.session)
+            .body(body)
+            .map_err(io::Error::other)?;
+        let response = self.sender.send_request(request).await.map_err(io::Error::other)?;
+        let answer = read(response.into_body()).await?;
         assert!(answer.contains("\"result\""), "{answer}");
         Ok(())
     }
@@ -101,12 +115,12 @@ fn begin(address: &str) -> io::Result<String> {
 }
 
 /// The latencies with one call in flight, in microseconds, from the shortest on.
-fn latencies(connection: &mut Connection, ids: &AtomicU64) -> io::Result<Vec<f64>> {
+async fn latencies(connection: &mut Connection, ids: &AtomicU64) -> io::Result<Vec<f64>> {
     let (mut times, until) = (Vec::new(), Instant::now() + CELL);
     while Instant::now() < until {
         let body = call(ids.fetch_add(1, Ordering::Relaxed), "ok");
         let since = Instant::now();
-        connection.ask(&body)?;
+        connection.ask(body).await?;
         times.push(since.elapsed().as_secs_f64() * 1e6);
     }
     times.sort_by(f64::total_cmp);
@@ -129,21 +143,25 @@ fn half_open(address: &str) -> io::Result<Vec<TcpStream>> {
 }
 
 /// Calls a second over as many connections as calls are in flight.
-fn throughput(connections: &mut [Connection], tool: &str, ids: &AtomicU64) -> f64 {
+async fn throughput(connections: &mut Vec<Connection>, tool: &'static str) -> io::Result<f64> {
     let since = Instant::now();
-    let done = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for connection in connections {
-            let done = &done;
-            scope.spawn(move || {
-                while since.elapsed() < CELL {
-                    connection.ask(&call(ids.fetch_add(1, Ordering::Relaxed), tool)).unwrap();
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
+    let busy = connections.drain(..).enumerate().map(|(at, mut connection)| {
+        tokio::spawn(async move {
+            let mut done = 0;
+            while since.elapsed() < CELL {
+                connection.ask(call(1_000_000 * (at as u64 + 1) + done, tool)).await?;
+                done += 1;
+            }
+            io::Result::Ok((connection, done))
+        })
     });
-    done.load(Ordering::Relaxed) as f64 / since.elapsed().as_secs_f64()
+    let mut all = 0;
+    for task in busy.collect::<Vec<_>>() {
+        let (connection, done) = task.await??;
+        connections.push(connection);
+        all += done;
+    }
+    Ok(all as f64 / since.elapsed().as_secs_f64())
 }
 
 /// All rounds of one peer.
@@ -157,7 +175,7 @@ struct Cells {
     fail: Vec<f64>,
 }
 
-fn measure(rounds: usize) -> io::Result<()> {
+async fn measure(rounds: usize) -> io::Result<()> {
     let own = std::env::current_exe()?.display().to_string();
     let audit = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-serve");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -185,22 +203,23 @@ fn measure(rounds: usize) -> io::Result<()> {
             let gateway = behind.map(|command| Listening::start(&command)).transpose()?;
             let address = gateway.as_ref().map_or(&direct.address, |gateway| &gateway.address);
             let session = begin(address)?;
-            let open = || Connection::open(address, &session);
-            let mut connections =
-                (0..CONNECTIONS).map(|_| open()).collect::<io::Result<Vec<_>>>()?;
+            let mut connections = Vec::new();
+            for _ in 0..CONNECTIONS {
+                connections.push(Connection::open(address, &session).await?);
+            }
             let ids = AtomicU64::new(1);
-            let alone = latencies(&mut connections[0], &ids)?;
+            let alone = latencies(&mut connections[0], &ids).await?;
             cells.p50.push(alone[alone.len() / 2]);
             if gateway.is_some() {
                 let half_open = half_open(address)?;
-                let crowded = latencies(&mut connections[0], &ids)?;
+                let crowded = latencies(&mut connections[0], &ids).await?;
                 let p99 = |times: &[f64]| times[times.len() * 99 / 100];
                 cells.p99.push(p99(&alone));
                 cells.p99_crowded.push(p99(&crowded));
                 drop(half_open);
             }
-            cells.ok.push(throughput(&mut connections, "ok", &ids));
-            cells.fail.push(throughput(&mut connections, "fail", &ids));
+            cells.ok.push(throughput(&mut connections, "ok").await?);
+            cells.fail.push(throughput(&mut connections, "fail").await?);
         }
     }
     let _ = fs::remove_dir_all(&audit);

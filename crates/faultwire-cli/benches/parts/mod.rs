@@ -1,8 +1,17 @@
 //! A server that answers in microseconds, over stdio and over HTTP, for the benchmarks.
 #![allow(dead_code, reason = "each benchmark uses some of it")]
 
+use std::future::poll_fn;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::pin::Pin;
+
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1 as server;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
 
 const OK: &str = r#"{"content":[{"type":"text","text":"bench-ok"}],"isError":false}"#;
 const FAIL: &str = r#"{"content":[{"type":"text","text":"upstream API rate limit reached, retry after 30 s"}],"isError":true}"#;
@@ -45,55 +54,46 @@ pub fn child() -> io::Result<()> {
     Ok(())
 }
 
-/// The same over HTTP. It says on which port.
+/// The same over HTTP, as servers do it: with a library, on one thread. It says on which port.
 pub fn http_child() -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    println!("http://{}/mcp", listener.local_addr()?);
-    for socket in listener.incoming() {
-        let socket = socket?;
-        socket.set_nodelay(true)?;
-        std::thread::spawn(
-            move || while matches!(answer(&mut BufReader::new(&socket)), Ok(true)) {},
-        );
-    }
-    Ok(())
+    runtime()?.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http://{}/mcp", listener.local_addr()?);
+        loop {
+            let (socket, _) = listener.accept().await?;
+            socket.set_nodelay(true)?;
+            let connection =
+                server::Builder::new().serve_connection(TokioIo::new(socket), service_fn(answer));
+            tokio::spawn(connection);
+        }
+    })
 }
 
-/// One request on a connection. Whether there may be another.
-fn answer(reader: &mut BufReader<&TcpStream>) -> io::Result<bool> {
-    loop {
-        let Some(body) = read_message(reader)? else { return Ok(false) };
-        let (status, body) = match reply(&body) {
-            Some(reply) => ("200 OK", reply),
-            None => ("202 Accepted", String::new()),
-        };
-        let head = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: b\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        let mut socket: &TcpStream = reader.get_ref();
-        socket.write_all((head + &body).as_bytes())?;
-    }
+/// One thread for all connections: a thread for each would be measured more than what it does.
+pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// The body of the next request or answer on a connection.
-pub fn read_message(reader: &mut impl BufRead) -> io::Result<Option<String>> {
-    let (mut line, mut length) = (String::new(), 0);
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(None);
-        }
-        if line.len() > 15 && line[..15].eq_ignore_ascii_case("content-length:") {
-            length = line[15..].trim().parse().map_err(io::Error::other)?;
-        }
-        if line == "\r\n" {
-            break;
+async fn answer(request: Request<Incoming>) -> io::Result<Response<String>> {
+    let body = read(request.into_body()).await?;
+    let reply = reply(&body);
+    let status = if reply.is_some() { 200 } else { 202 };
+    let response = Response::builder()
+        .status(status)
+        .header("content-type", "application/json")
+        .header("mcp-session-id", "b");
+    response.body(reply.unwrap_or_default()).map_err(io::Error::other)
+}
+
+/// A whole body.
+pub async fn read(mut body: Incoming) -> io::Result<String> {
+    let mut all = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        if let Ok(data) = frame.map_err(io::Error::other)?.into_data() {
+            all.extend_from_slice(&data);
         }
     }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    String::from_utf8(body).map(Some).map_err(io::Error::other)
+    String::from_utf8(all).map_err(io::Error::other)
 }
 
 pub fn median(values: &mut [f64]) -> f64 {
