@@ -20,30 +20,35 @@ const SLOTS: u32 = 64;
 
 /// What a server is run with.
 pub fn settings(args: &Treatment, config: &Config) -> Result<Settings, Problem> {
-    settings_of(args, config, None, None)
+    settings_of(args, config, None)
 }
 
-/// The same, for one that the file gives a contract of its own.
+/// The same for a mount of the file, by its number, which may have a contract of its own.
 pub fn settings_of(
     args: &Treatment,
     config: &Config,
-    own_contract: Option<&str>,
-    own_profile: Option<&str>,
+    mount: Option<usize>,
 ) -> Result<Settings, Problem> {
-    let of_file = |key: &'static str, typed: Option<&str>, own: Option<&str>| {
-        let is_of_file = typed.is_none() && own.is_none();
-        move |problem: Problem| {
-            if is_of_file { problem.asked_at(config.place(&[key])) } else { problem }
+    let own = mount.and_then(|number| config.mount.get(number));
+    // Where the file says it, if it does.
+    let asked = |key: &'static str, typed: bool, own: bool| {
+        move |problem: Problem| match mount.filter(|_| own) {
+            _ if typed => problem,
+            Some(number) => problem.asked_at(config.place(&["mount", &number.to_string(), key])),
+            None => problem.asked_at(config.place(&[key])),
         }
     };
     let typed = args.contract.as_deref();
-    let contract = typed.or(own_contract).or(config.contract.as_deref()).unwrap_or(DEFAULT);
-    let contract = chosen::contract(contract).map_err(of_file("contract", typed, own_contract))?;
+    let own_contract = own.and_then(|mount| mount.contract.as_deref());
+    let name = typed.or(own_contract).or(config.contract.as_deref()).unwrap_or(DEFAULT);
+    let place = asked("contract", typed.is_some(), own_contract.is_some());
+    let contract = chosen::contract(name).map_err(place)?;
     let typed = args.profile.as_deref();
-    let profile = typed.or(own_profile).or(config.profile.as_deref());
+    let own_profile = own.and_then(|mount| mount.profile.as_deref());
+    let name = typed.or(own_profile).or(config.profile.as_deref());
+    let place = asked("profile", typed.is_some(), own_profile.is_some());
     let mut settings = Settings::new(Arc::clone(&contract));
-    settings.profile =
-        chosen::profile(&contract, profile).map_err(of_file("profile", typed, own_profile))?;
+    settings.profile = chosen::profile(&contract, name).map_err(place)?;
     settings.show_stack = edge::stamp(&contract).show_stack;
     settings.arguments = arguments(args, config)?;
 

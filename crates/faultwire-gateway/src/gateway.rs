@@ -209,6 +209,11 @@ impl Gateway {
 
     /// A connection has ended. If it had to be cut, that is recorded: an answer went astray.
     pub(crate) fn connection_ended(&self, error: Option<&hyper::Error>) {
+        if error.is_some_and(hyper::Error::is_parse_too_large) {
+            // The library has refused it, before there was a request to answer.
+            let contract = &self.mounts[0].settings().contract;
+            self.door.event("head_too_long", &Value::Null, contract.redactor());
+        }
         let source = error.and_then(|error| error.source()?.downcast_ref::<io::Error>());
         if source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
             tracing::warn!("a client does not read its answer; its connection is cut");

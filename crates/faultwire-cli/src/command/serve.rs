@@ -123,11 +123,7 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
         let place = |key: &str| config.place(&["mount", &number.to_string(), key]);
         let upstream = of_file(written, place)?;
         let name = written.name.clone();
-        let made = mount(name, upstream, &args.treatment, config, Some(written));
-        mounts.push(made.map_err(|problem| match written.contract {
-            Some(_) => problem.asked_at(place("contract")),
-            None => problem,
-        })?);
+        mounts.push(mount(name, upstream, &args.treatment, config, Some(number))?);
     }
     if mounts.is_empty() {
         let demo = vec![edge::program().into_os_string(), "demo-server".into()];
@@ -158,11 +154,9 @@ fn mount(
     upstream: Upstream,
     treatment: &Treatment,
     config: &Config,
-    written: Option<&config::Mount>,
+    written: Option<usize>,
 ) -> Result<MountSettings, Problem> {
-    let contract = written.and_then(|mount| mount.contract.as_deref());
-    let profile = written.and_then(|mount| mount.profile.as_deref());
-    let settings = treatment::settings_of(treatment, config, contract, profile)?;
+    let settings = treatment::settings_of(treatment, config, written)?;
     let mut crowd = Crowd::default();
     set(&mut crowd.sessions, config.serve.sessions);
     set(&mut crowd.idle, config.serve.idle);

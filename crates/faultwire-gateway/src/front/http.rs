@@ -92,8 +92,8 @@ async fn serve(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
-        // Beyond the limit a head is still read, so that it can be refused in our words.
-        .max_buf_size(4 * gateway.limits.header_bytes.max(16 * 1024))
+        // A little beyond the limit a head is still read, so that it can be refused in our words.
+        .max_buf_size(gateway.limits.header_bytes.max(8192) + 8192)
         .serve_connection(Patient::new(TokioIo::new(stream), is_crowded), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {

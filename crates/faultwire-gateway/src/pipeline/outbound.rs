@@ -21,7 +21,7 @@ use crate::link::{Asked, Link, Phase, Verdict};
 use crate::party::Bridged;
 use crate::patched::Patched;
 use crate::supervisor::Event;
-use crate::tools::{Known, Page};
+use crate::tools::{Known, Page, permitted};
 use crate::wire::{self, Flow};
 use faultwire_contract::nesting::deeper_than;
 
@@ -192,7 +192,8 @@ impl Link {
                 }
                 let party = call.party().filter(|party| party.is_kept_from_tools());
                 if let Some(party) = party
-                    && let Some((all, kept)) = permitted(bytes, |tool| party.may_call(tool))
+                    && let Some((all, kept)) = result_of(bytes)
+                        .and_then(|list| permitted(list, |tool| party.may_call(tool)))
                 {
                     reply.instead_of(all, kept);
                 }
@@ -499,27 +500,6 @@ fn result_of(bytes: &[u8]) -> Option<&RawValue> {
         result: &'a RawValue,
     }
     serde_json::from_slice::<Reply<'_>>(bytes).ok().map(|reply| reply.result)
-}
-
-/// The list of tools in a reply, and the same with those alone that may be known.
-fn permitted(bytes: &[u8], may_call: impl Fn(&str) -> bool) -> Option<(&str, String)> {
-    #[derive(serde::Deserialize)]
-    struct Tools<'a> {
-        #[serde(borrow)]
-        tools: &'a RawValue,
-    }
-    #[derive(serde::Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: std::borrow::Cow<'a, str>,
-    }
-    let all = serde_json::from_str::<Tools<'_>>(result_of(bytes)?.get()).ok()?.tools.get();
-    let tools: Vec<&RawValue> = serde_json::from_str(all).ok()?;
-    let named = |tool: &&&RawValue| {
-        serde_json::from_str::<Named<'_>>(tool.get()).is_ok_and(|tool| may_call(&tool.name))
-    };
-    let kept: Vec<&str> = tools.iter().filter(named).map(|tool| tool.get()).collect();
-    Some((all, format!("[{}]", kept.join(","))))
 }
 
 fn shortened(id: &str) -> &str {

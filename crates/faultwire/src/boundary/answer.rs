@@ -89,9 +89,7 @@ impl Failed {
         let (number, upstream_code) = (failure.rpc, failure.upstream_code);
         Some(Self { report: Box::new(failure.report), number, upstream_code })
     }
-}
 
-impl Failed {
     /// Arguments that only the handler found fault with have issues as those have that fail the
     /// schema (W4).
     pub(super) fn with_issues(mut self) -> Self {

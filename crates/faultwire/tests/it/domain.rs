@@ -88,6 +88,7 @@ async fn w9_domain_errors_are_mapped_by_an_exhaustive_match() {
         let told = fails(&client, "run", json!({ "error": error })).await;
         assert_eq!(told["code"], code, "{error:?}: {told}");
         assert_eq!(told["message"], "w", "it is the tool's: {told}");
+        assert_eq!(told["details"], Value::Null, "and nothing was made up: {told}");
     }
     let told = fails(&client, "run", json!({ "error": "nobody knows" })).await;
     assert_eq!(told["code"], "INTERNAL_ERROR", "what is unknown: {told}");
