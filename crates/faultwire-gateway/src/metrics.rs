@@ -1,11 +1,11 @@
 //! What is counted. Labels are names from closed lists: codes of the contract, tools of the
 //! server. A caller cannot make new ones.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use faultwire_contract::{Alerts, Contract, DEFAULT_CAPACITY, Fault, Origin};
+use hashbrown::HashMap;
 use memchr::memmem;
 use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};

@@ -3,7 +3,6 @@
 pub(crate) mod session;
 pub(crate) mod shared;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::Session as Facts;
+use hashbrown::HashMap;
 
 use crate::door::Door;
 use crate::edge;

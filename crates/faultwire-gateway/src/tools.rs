@@ -1,12 +1,12 @@
 //! The server's tools, as its list tells of them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use faultwire::arguments::Schema;
 use faultwire_contract::{Safety, nearest};
+use hashbrown::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use faultwire_contract::Line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
@@ -82,6 +83,15 @@ impl Inlet {
         if pipe.send(bytes) {
             self.work.notify_one();
         }
+    }
+
+    /// Gives a line that was looked at already to a server behind a URL. Whether it is one.
+    pub(crate) fn send_seen(&self, pipe: &mut Pipe, line: &[u8], seen: &Line<'_>) -> bool {
+        let Some(remote) = &pipe.remote else { return false };
+        remote.send_seen(line, seen);
+        pipe.queued += line.len() as u64;
+        pipe.written += line.len() as u64;
+        true
     }
 
     /// Keeps it for [`flush`](Self::flush), together with what others bring until then. Whether

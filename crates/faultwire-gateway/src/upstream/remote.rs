@@ -7,16 +7,16 @@ mod label;
 mod trouble;
 mod way;
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use faultwire_contract::{Aspect, Condition, Line, Sort, malformed, peek};
+use hashbrown::HashMap;
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -35,8 +35,8 @@ use way::Answer;
 pub(crate) use way::{HttpsClient, Way, https_client};
 pub use way::{Remote as RemoteSettings, RemoteError};
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// How long to wait before a stream that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -48,12 +48,13 @@ pub(crate) struct Remote {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     /// What the server calls the session.
     session: Option<HeaderValue>,
     /// The version that client and server agreed on.
     version: Option<HeaderValue>,
+    /// What every message is sent with: these two, and what the server wants besides.
+    posting: Arc<HeaderMap>,
     /// Requests on their way, by id.
     open: HashMap<Box<str>, AbortHandle>,
     /// The stream for messages that belong to no call.
@@ -62,11 +63,18 @@ struct State {
 
 impl Remote {
     pub(crate) fn new(way: Arc<Way>) -> Arc<Self> {
+        let state = State {
+            session: None,
+            version: None,
+            posting: Arc::new(way.posting.clone()),
+            open: HashMap::new(),
+            standing: None,
+        };
         Arc::new(Self {
             way,
             runtime: Handle::current(),
             link: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
         })
     }
 
@@ -78,22 +86,29 @@ impl Remote {
     /// Sends lines on their way, and waits for nothing.
     pub(crate) fn send(self: &Arc<Self>, lines: &[u8]) {
         for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            let label = Label::of(line);
-            if label.method.as_deref() == Some(wire::CANCELLED) && self.take_back(line) {
-                continue;
-            }
-            let (id, line) = (label.id.clone(), Bytes::copy_from_slice(line));
-            let mut state = self.state();
-            let task = self.runtime.spawn(Arc::clone(self).bring(line, label));
-            if let Some(id) = id {
-                state.open.insert(id, task.abort_handle());
-            }
+            self.send_seen(line, &peek(line));
+        }
+    }
+
+    /// Sends one line on its way.
+    pub(crate) fn send_seen(self: &Arc<Self>, line: &[u8], seen: &Line<'_>) {
+        let label = Label::of(seen);
+        if label.method.as_deref() == Some(wire::CANCELLED) && self.take_back(seen) {
+            return;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let (id, line) = (label.id.clone(), Bytes::copy_from_slice(line));
+        let mut state = self.state();
+        // A task moves what it runs about when it is made and when it ends, so it gets a pointer.
+        let task = self.runtime.spawn(Box::pin(Arc::clone(self).bring(line, label)));
+        if let Some(id) = id {
+            state.open.insert(id, task.abort_handle());
         }
     }
 
     /// Hangs up on a request. Whether that says it all, as it does in the modern era.
-    fn take_back(&self, line: &[u8]) -> bool {
-        let id = peek(line).params.and_then(|p| wire::member::<&RawValue>(p, "requestId"));
+    fn take_back(&self, seen: &Line<'_>) -> bool {
+        let id = seen.params.and_then(|p| wire::member::<&RawValue>(p, "requestId"));
         let mut state = self.state();
         if let Some(task) = id.and_then(|id| state.open.remove(id.get())) {
             task.abort();
@@ -108,42 +123,48 @@ impl Remote {
             standing.abort();
         }
         state.open.drain().for_each(|(_, task)| task.abort());
-        let headers = state.headers();
+        let headers = state.among(&self.way.asking);
         if state.session.take().is_some() {
             let way = Arc::clone(&self.way);
             self.runtime.spawn(async move {
-                let _ = way.send(Method::DELETE, headers, Bytes::new()).await;
+                let _ = way.send(Method::DELETE, &headers, Bytes::new()).await;
             });
         }
     }
 
     async fn bring(self: Arc<Self>, line: Bytes, label: Label) {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
-        let mut headers = self.state().headers();
-        label.put(&mut headers);
-        if let (Some(_), Some(tool)) = (&label.version, &label.name) {
-            link.repeat_arguments(tool, &line, &mut headers);
+        let (mut headers, had_session) = {
+            let state = self.state();
+            (Arc::clone(&state.posting), state.session.is_some())
+        };
+        if label.version.is_some() {
+            let headers = Arc::make_mut(&mut headers);
+            label.put(headers);
+            if let Some(tool) = &label.name {
+                link.repeat_arguments(tool, &line, headers);
+            }
         }
         let trace = label.id.as_deref().and_then(|id| link.traceparent_of(id));
         if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
-            headers.insert("traceparent", trace);
+            Arc::make_mut(&mut headers).insert("traceparent", trace);
         }
-        let had_session = headers.contains_key(SESSION);
         let begins = label.method.as_deref() == Some(wire::INITIALIZE);
         if begins {
-            headers.remove(SESSION);
-            headers.remove(VERSION);
+            let headers = Arc::make_mut(&mut headers);
+            headers.remove(&SESSION);
+            headers.remove(&VERSION);
         }
-        let failing = match self.way.send(Method::POST, headers, line).await {
+        let failing = match self.way.send(Method::POST, &headers, line).await {
             Ok((answer, _)) if is_lost(&answer) && had_session && !begins => {
-                self.state().session = None;
+                self.be_called(None);
                 drop(answer);
                 link.session_lost(label.id.as_deref());
                 return self.forget(&label);
             }
             Ok(answer) => {
                 if begins {
-                    self.state().session = answer.0.headers().get(SESSION).cloned();
+                    self.be_called(answer.0.headers().get(&SESSION).cloned());
                 }
                 self.hear(&link, answer, &label).await
             }
@@ -158,6 +179,13 @@ impl Remote {
         if label.method.as_deref() == Some(wire::INITIALIZED) {
             self.stand(&link);
         }
+    }
+
+    /// Takes up what the server calls the session.
+    fn be_called(&self, session: Option<HeaderValue>) {
+        let mut state = self.state();
+        state.session = session;
+        state.posting = Arc::new(state.among(&self.way.posting));
     }
 
     fn forget(&self, label: &Label) {
@@ -308,7 +336,9 @@ impl Remote {
         let reply: Option<Value> = serde_json::from_slice(line).ok();
         let version = reply.as_ref().and_then(|r| r.pointer("/result/protocolVersion")?.as_str());
         if peek(line).id == label.id.as_deref() {
-            self.state().version = version.and_then(|v| HeaderValue::from_str(v).ok());
+            let mut state = self.state();
+            state.version = version.and_then(|v| HeaderValue::from_str(v).ok());
+            state.posting = Arc::new(state.among(&self.way.posting));
         }
     }
 
@@ -322,8 +352,8 @@ impl Remote {
         let task = self.runtime.spawn(async move {
             let label = Label { id: None, method: None, name: None, version: None };
             while let Some(link) = link.upgrade() {
-                let headers = remote.state().headers();
-                let answer = remote.way.send(Method::GET, headers, Bytes::new()).await;
+                let headers = remote.state().among(&remote.way.asking);
+                let answer = remote.way.send(Method::GET, &headers, Bytes::new()).await;
                 match answer {
                     Ok(answer) if answer.0.status().is_success() => {
                         let _ = remote.hear(&link, answer, &label).await;
@@ -345,13 +375,13 @@ impl Remote {
 }
 
 impl State {
-    fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::with_capacity(8);
-        if let Some(session) = &self.session {
-            headers.insert(SESSION, session.clone());
-        }
-        if let Some(version) = &self.version {
-            headers.insert(VERSION, version.clone());
+    /// These headers, and those that tell which session it is.
+    fn among(&self, headers: &HeaderMap) -> HeaderMap {
+        let mut headers = headers.clone();
+        for (name, value) in [(&SESSION, &self.session), (&VERSION, &self.version)] {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
         }
         headers
     }

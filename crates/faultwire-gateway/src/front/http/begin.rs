@@ -40,7 +40,7 @@ pub(super) async fn begin(
     }
     if agreed {
         if let Ok(id) = HeaderValue::from_str(&session.id) {
-            answer.headers_mut().insert(SESSION, id);
+            answer.headers_mut().insert(&SESSION, id);
         }
         begun.kept = true;
     }

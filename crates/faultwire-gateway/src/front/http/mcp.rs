@@ -1,14 +1,15 @@
 //! MCP over HTTP: which session a message belongs to, and what the protocol wants around it.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::call::trace_of;
@@ -34,7 +35,8 @@ use crate::pipeline::Place;
 use crate::room::SHORT;
 use crate::wire;
 
-pub(super) const SESSION: &str = "mcp-session-id";
+pub(super) static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 /// How long a client may take with the next piece of its body.
@@ -119,7 +121,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 impl<'a> Takes<'a> {
     pub(crate) fn of(headers: &'a HeaderMap) -> Self {
-        let trace = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
+        let trace = headers.get(&TRACE).and_then(|trace| trace.to_str().ok());
         let mut takes = Self { streams: false, surface: Surface::Mcp, trace };
         let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) else {
             return takes;
@@ -400,6 +402,7 @@ fn hand_over(link: &Arc<Link>, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
     let verdict = link.hear_seen(asker, line, seen, place);
     let line = match &verdict {
+        Verdict::Pass if link.inlet.send_seen(&mut pipe, line, seen) => return,
         Verdict::Pass => line,
         Verdict::Instead(other) => other,
         Verdict::Drop | Verdict::Unfinished => return,
@@ -449,7 +452,7 @@ async fn delete(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -
 }
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(SESSION)?.to_str().ok()
+    headers.get(&SESSION)?.to_str().ok()
 }
 
 /// The protocol says 404 here, and clients begin a new session then.
@@ -494,10 +497,19 @@ async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, St
     let mut body = body;
     let room = &mount.door.room;
     let mut share = room.share();
-    let began = edge::now();
+    let mut began = None;
     loop {
-        let Ok(frame) = tokio::time::timeout(BODY_PATIENCE, next_frame(&mut body)).await else {
-            return Err(too_late());
+        // Most bodies come along with their head, and then there is nothing to wait for.
+        let frame = match poll_fn(|context| Poll::Ready(poll_frame(&mut body, context))).await {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                began.get_or_insert_with(edge::now);
+                let next = poll_fn(|context| poll_frame(&mut body, context));
+                let Ok(frame) = tokio::time::timeout(BODY_PATIENCE, next).await else {
+                    return Err(too_late());
+                };
+                frame
+            }
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| "The body was cut off".to_owned())?;
@@ -508,7 +520,8 @@ async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, St
             line.extend_from_slice(data);
             if line.len() > SHORT {
                 share.grow(line.len()).await.map_err(|_| "There is no room for long bodies now")?;
-                let slow = edge::now().saturating_duration_since(began) > BODY_PATIENCE;
+                let since = |began| edge::now().saturating_duration_since(began);
+                let slow = began.is_some_and(|began| since(began) > BODY_PATIENCE);
                 if slow && room.is_crowded() {
                     return Err(too_late());
                 }
@@ -523,8 +536,9 @@ async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, St
     Ok(line)
 }
 
-async fn next_frame(
+fn poll_frame(
     body: &mut Incoming,
-) -> Option<Result<http_body::Frame<bytes::Bytes>, hyper::Error>> {
-    std::future::poll_fn(|context: &mut Context<'_>| Pin::new(&mut *body).poll_frame(context)).await
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, hyper::Error>>> {
+    Pin::new(body).poll_frame(context)
 }

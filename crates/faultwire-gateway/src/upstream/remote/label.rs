@@ -1,25 +1,28 @@
 //! What is written on the outside of a message that goes by HTTP.
 
-use faultwire_contract::peek;
-use hyper::header::{HeaderMap, HeaderValue};
+use faultwire_contract::Line;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::guard::version;
 use crate::upstream::remote::VERSION;
 
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
 /// What a message says of itself, as far as HTTP wants to know.
 pub(super) struct Label {
     pub id: Option<Box<str>>,
     pub method: Option<Box<str>>,
-    /// The tool, prompt or resource.
+    /// The tool, prompt or resource, in the modern era.
     pub name: Option<Box<str>>,
     /// The version, in the modern era.
     pub version: Option<Box<str>>,
 }
 
 impl Label {
-    pub(super) fn of(line: &[u8]) -> Self {
+    pub(super) fn of(seen: &Line<'_>) -> Self {
         #[derive(Default, Deserialize)]
         struct Params<'a> {
             #[serde(default)]
@@ -34,8 +37,14 @@ impl Label {
             #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<Box<str>>,
         }
-        let seen = peek(line);
+        // A message that does not name the version anywhere need not be taken apart.
+        let names = |raw: &&str| {
+            let raw = raw.as_bytes();
+            memchr::memmem::find(raw, b"protocolVersion").is_some()
+                || memchr::memchr(b'\\', raw).is_some()
+        };
         let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params = params.filter(names);
         let params: Params<'_> =
             params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let meta: Meta =
@@ -53,9 +62,9 @@ impl Label {
     pub(super) fn put(&self, headers: &mut HeaderMap) {
         let Some(version) = &self.version else { return };
         let members = [
-            (VERSION, Some(version)),
-            ("mcp-method", self.method.as_ref()),
-            ("mcp-name", self.name.as_ref()),
+            (&VERSION, Some(version)),
+            (&METHOD, self.method.as_ref()),
+            (&NAME, self.name.as_ref()),
         ];
         for (name, value) in members {
             let value = value.map(|value| version::encoded(value));

@@ -83,9 +83,9 @@ pub(crate) struct Way {
     connections: Arc<Connections>,
     url: Uri,
     /// What every message is sent with.
-    posting: HeaderMap,
+    pub posting: HeaderMap,
     /// What all else is.
-    asking: HeaderMap,
+    pub asking: HeaderMap,
 }
 
 /// Connections to other servers, which are used again.
@@ -143,13 +143,13 @@ impl Way {
     pub(crate) async fn send(
         &self,
         method: Method,
-        headers: HeaderMap,
+        headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Answer, NoAnswer> {
         let mut url = &self.url;
         let mut elsewhere;
         for _ in 0..=MOST_REDIRECTS {
-            let request = self.request(&method, url, &headers, &body);
+            let request = self.request(&method, url, headers, &body);
             let answer = self.connections.send(url, request).await.map_err(NoAnswer::Failed)?;
             match answer.0.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
@@ -169,11 +169,7 @@ impl Way {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Request<Body> {
-        let mut all =
-            if *method == Method::POST { self.posting.clone() } else { self.asking.clone() };
-        for (name, value) in headers {
-            all.insert(name, value.clone());
-        }
+        let mut all = headers.clone();
         if *url != self.url {
             all.insert(HOST, host(url));
         }
