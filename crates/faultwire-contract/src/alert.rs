@@ -4,7 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+
 use crate::contract::Contract;
+
+type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// An alert level of a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +59,12 @@ pub const DEFAULT_CAPACITY: usize = 131_072;
 /// Time never runs backwards: an event before the last one counts as if it came with it.
 #[derive(Debug)]
 pub struct Alerts {
-    codes: HashMap<Box<str>, (usize, usize)>,
+    codes: Map<Box<str>, (usize, usize)>,
     levels: Vec<Level>,
     longest: Duration,
     capacity: usize,
-    young: HashMap<Key, Track>,
-    old: HashMap<Key, Track>,
+    young: Map<Key, Track>,
+    old: Map<Key, Track>,
     turned: Duration,
     now: Duration,
     forgotten: u64,
@@ -100,8 +104,8 @@ impl Alerts {
             levels: contract.levels.clone(),
             longest: contract.levels.iter().map(window).max().unwrap_or_default(),
             capacity: capacity.max(1),
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: Map::default(),
+            old: Map::default(),
             turned: Duration::ZERO,
             now: Duration::ZERO,
             forgotten: 0,

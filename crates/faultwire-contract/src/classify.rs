@@ -5,6 +5,7 @@
 //! the contract's rules, then by the shared ones, and last by its shape alone.
 
 mod evidence;
+mod lately;
 mod peek;
 pub(crate) mod rule;
 pub(crate) mod soft;

@@ -6,6 +6,7 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
 use crate::incident::is_timestamp;
+use crate::quote::quote;
 use crate::report::{Meta, Report};
 use crate::retry::RetryClass;
 use crate::template::read::Reading;
@@ -206,8 +207,8 @@ impl Fault {
         }
         out.extend_from_slice(br#""content":[{"type":"text","text":"#);
         match str::from_utf8(envelope) {
-            Ok(text) => write_string(text, &mut out),
-            Err(_) => write_string(&String::from_utf8_lossy(envelope), &mut out),
+            Ok(text) => quote(text, &mut out),
+            Err(_) => quote(&String::from_utf8_lossy(envelope), &mut out),
         }
         out.extend_from_slice(b"}]");
         // Structured content must be an object; an envelope may be a list.
@@ -216,20 +217,15 @@ impl Fault {
             out.extend_from_slice(envelope);
         }
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
-        write_string(CONTRACT_META, &mut out);
+        quote(CONTRACT_META, &mut out);
         out.push(b':');
         for (before, word) in
             [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)]
         {
             out.extend_from_slice(before.as_bytes());
-            write_string(word, &mut out);
+            quote(word, &mut out);
         }
         out.extend_from_slice(b"}}}");
         out
     }
-}
-
-fn write_string(text: &str, out: &mut Vec<u8>) {
-    // A text is always JSON, and there is always room in memory.
-    let _ = serde_json::to_writer(out, text);
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::delay_of;
+use super::lately::Lately;
 use super::peek::Peek;
 use super::rule::Shape;
 
@@ -285,7 +286,12 @@ fn leading_code(text: &str) -> Option<String> {
 }
 
 fn named_delay(text: &str) -> Option<Duration> {
+    static DECIDED: LazyLock<Lately<Option<Duration>>> = LazyLock::new(Lately::new);
     let words = &text[..text.floor_char_boundary(LOOKED_AT)];
+    DECIDED.decided(words, || delay_in(words))
+}
+
+fn delay_in(words: &str) -> Option<Duration> {
     // Captures are slow; what was found is taken apart by hand.
     let found = DELAY.find(words)?.as_str().to_ascii_lowercase();
     let (before, rest) = found.split_at(found.find(|c: char| c.is_ascii_digit())?);

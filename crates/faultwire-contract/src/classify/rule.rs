@@ -1,13 +1,11 @@
 //! A rule: what it looks for in a failing reply, and where it leads.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
 use super::evidence::Evidence;
+use super::lately::Lately;
 use super::soft::Signs;
 use crate::condition::{Aspect, Condition};
 use crate::load::rule::shared_rules;
@@ -94,33 +92,12 @@ static SHARED: LazyLock<(Vec<Rule>, Signs)> = LazyLock::new(|| {
     }
 });
 
-/// The first shared rule that matches. Servers repeat themselves: what was decided for the same
-/// evidence lately is looked up by its hash, so that no text is kept.
+/// The first shared rule that matches.
 pub(super) fn shared(evidence: &Evidence) -> Option<&'static Rule> {
-    static DECIDED: LazyLock<Mutex<Decided>> = LazyLock::new(Mutex::default);
+    static DECIDED: LazyLock<Lately<Option<usize>>> = LazyLock::new(Lately::new);
     let rules = &SHARED.0;
-    let mut decided = DECIDED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = decided.hasher.hash_one(evidence);
-    if let Some(known) = decided.young.get(&key).or_else(|| decided.old.get(&key)) {
-        return known.map(|at| &rules[at]);
-    }
-    let found = rules.iter().position(|rule| rule.when.matches(evidence));
-    if decided.young.len() >= MOST_DECIDED {
-        decided.old = std::mem::take(&mut decided.young);
-    }
-    decided.young.insert(key, found);
-    found.map(|at| &rules[at])
-}
-
-/// How many decisions are kept, and the same number of older ones.
-const MOST_DECIDED: usize = 1024;
-
-/// Which rule matched, by the evidence's hash. The hash is keyed anew in each process.
-#[derive(Default)]
-struct Decided {
-    hasher: RandomState,
-    young: HashMap<u64, Option<usize>>,
-    old: HashMap<u64, Option<usize>>,
+    let find = || rules.iter().position(|rule| rule.when.matches(evidence));
+    DECIDED.decided(evidence, find).map(|at| &rules[at])
 }
 
 /// The signs of a soft failure.

@@ -85,15 +85,6 @@ impl Inlet {
         }
     }
 
-    /// Gives a line that was looked at already to a server behind a URL. Whether it is one.
-    pub(crate) fn send_seen(&self, pipe: &mut Pipe, line: &[u8], seen: &Line<'_>) -> bool {
-        let Some(remote) = &pipe.remote else { return false };
-        remote.send_seen(line, seen);
-        pipe.queued += line.len() as u64;
-        pipe.written += line.len() as u64;
-        true
-    }
-
     /// Keeps it for [`flush`](Self::flush), together with what others bring until then. Whether
     /// nobody was told to flush yet.
     pub(crate) fn put(&self, pipe: &mut Pipe, bytes: &[u8]) -> bool {
@@ -184,6 +175,15 @@ impl Pipe {
         }
         (self.backlog, self.start) = (Vec::new(), 0);
         (self.queued, self.written, self.closing) = (0, 0, false);
+    }
+
+    /// Gives a line that was looked at already to a server behind a URL. Whether it is one.
+    pub(crate) fn send_seen(&mut self, line: &[u8], seen: &Line<'_>) -> bool {
+        let Some(remote) = &self.remote else { return false };
+        remote.send_seen(line, seen);
+        self.queued += line.len() as u64;
+        self.written += line.len() as u64;
+        true
     }
 
     /// Takes a message back that the server has got nothing of yet. Whether that was so. It

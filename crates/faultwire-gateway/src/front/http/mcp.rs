@@ -402,7 +402,7 @@ fn hand_over(link: &Arc<Link>, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
     let verdict = link.hear_seen(asker, line, seen, place);
     let line = match &verdict {
-        Verdict::Pass if link.inlet.send_seen(&mut pipe, line, seen) => return,
+        Verdict::Pass if pipe.send_seen(line, seen) => return,
         Verdict::Pass => line,
         Verdict::Instead(other) => other,
         Verdict::Drop | Verdict::Unfinished => return,
