@@ -1,6 +1,7 @@
-//! What `wrap` costs, in one run against the bare server, which answers in microseconds, and
-//! against a relay that only copies bytes. Figures are medians over rounds in which all take
-//! turns.
+//! What `wrap` costs, in one run against the bare server, which answers in microseconds, against
+//! a relay that only copies bytes, and against one that keeps what failed on disk before it passes
+//! it on. Server and client read every message as JSON, as all do. Figures are medians over rounds
+//! in which all take turns.
 //!
 //! `cargo bench -p faultwire-cli --bench wrap [-- ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
@@ -8,13 +9,15 @@
 
 mod parts;
 
-use std::fs;
+use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use parts::{child, median};
+use serde::Deserialize;
 
 const CELL: Duration = Duration::from_millis(700);
 
@@ -22,13 +25,16 @@ fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("child") => child(),
-        Some("relay") => relay(&arguments[1..]),
+        Some("relay") => relay(&arguments[1..], None),
+        Some("record") => relay(&arguments[2..], Some(File::create(&arguments[1])?)),
         rounds => measure(rounds.and_then(|r| r.parse().ok()).unwrap_or(7)),
     }
 }
 
-/// Copies bytes both ways and does nothing else: what standing between costs at the least.
-fn relay(command: &[String]) -> io::Result<()> {
+/// Copies bytes both ways: what standing between costs at the least. With a file, what failed is
+/// on disk before it is passed on, and what came together shares a sync: what that costs at the
+/// least.
+fn relay(command: &[String], mut failures: Option<File>) -> io::Result<()> {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
         .stdin(Stdio::piped())
@@ -45,6 +51,12 @@ fn relay(command: &[String]) -> io::Result<()> {
     });
     let mut buffer = vec![0; 256 * 1024];
     while let Ok(n @ 1..) = from.read(&mut buffer) {
+        if let Some(file) = &mut failures
+            && memchr::memmem::find(&buffer[..n], b"\"isError\":true").is_some()
+        {
+            file.write_all(&buffer[..n])?;
+            file.sync_data()?;
+        }
         io::stdout().write_all(&buffer[..n])?;
         io::stdout().flush()?;
     }
@@ -57,6 +69,24 @@ struct Peer {
     stdout: ChildStdout,
     sent: u64,
     started: Duration,
+    /// What was read, up to the last whole line.
+    heard: Vec<u8>,
+    /// Since when each call waits.
+    open: HashMap<u64, Instant>,
+}
+
+/// What every client reads of a reply.
+#[derive(Deserialize)]
+struct Reply {
+    id: u64,
+    result: CallResult,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallResult {
+    #[serde(default)]
+    is_error: bool,
 }
 
 impl Peer {
@@ -68,7 +98,9 @@ impl Peer {
             .stdout(Stdio::piped())
             .spawn()?;
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        let mut peer = Self { process, stdin, stdout, sent: 0, started: Duration::ZERO };
+        let (heard, open) = (Vec::with_capacity(256 * 1024), HashMap::new());
+        let started = Duration::ZERO;
+        let mut peer = Self { process, stdin, stdout, sent: 0, started, heard, open };
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
         peer.ask(0, "initialize", hello)?;
         peer.started = since.elapsed();
@@ -80,8 +112,10 @@ impl Peer {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
         );
+        self.open.insert(id, Instant::now());
         self.stdin.write_all(line.as_bytes())?;
-        self.hear().map(drop)
+        while self.hear(false)? == 0 {}
+        Ok(())
     }
 
     fn send(&mut self, tool: &str, count: usize) -> io::Result<()> {
@@ -89,6 +123,7 @@ impl Peer {
         for _ in 0..count {
             self.sent += 1;
             let (id, params) = (self.sent + 10, r#""arguments":{"n":7}"#);
+            self.open.insert(id, Instant::now());
             writeln!(
                 lines,
                 "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",{params}}}}}"
@@ -97,12 +132,23 @@ impl Peer {
         self.stdin.write_all(&lines)
     }
 
-    /// Reads once; how many replies ended.
-    fn hear(&mut self) -> io::Result<usize> {
-        let mut buffer = vec![0; 64 * 1024];
-        let n = self.stdout.read(&mut buffer)?;
+    /// Reads once; how many calls were answered.
+    fn hear(&mut self, fails: bool) -> io::Result<usize> {
+        let from = self.heard.len();
+        self.heard.resize(from + 64 * 1024, 0);
+        let n = self.stdout.read(&mut self.heard[from..])?;
         assert!(n > 0, "the peer went away");
-        Ok(memchr::memchr_iter(b'\n', &buffer[..n]).count())
+        self.heard.truncate(from + n);
+        let Some(end) = memchr::memrchr(b'\n', &self.heard) else { return Ok(0) };
+        let mut answered = 0;
+        for line in self.heard[..end].split(|b| *b == b'\n') {
+            let reply: Reply = serde_json::from_slice(line)?;
+            assert!(self.open.remove(&reply.id).is_some(), "nobody asked");
+            assert_eq!(reply.result.is_error, fails);
+            answered += 1;
+        }
+        self.heard.drain(..=end);
+        Ok(answered)
     }
 
     /// Median latency with one call in flight, in microseconds.
@@ -111,7 +157,7 @@ impl Peer {
         while Instant::now() < until {
             let since = Instant::now();
             self.send(tool, 1)?;
-            while self.hear()? == 0 {}
+            while self.hear(false)? == 0 {}
             times.push(since.elapsed().as_secs_f64() * 1e6);
         }
         Ok(median(&mut times))
@@ -123,7 +169,7 @@ impl Peer {
         self.send(tool, 64)?;
         let (mut open, mut done) = (64, 0usize);
         while open > 0 {
-            let heard = self.hear()?;
+            let heard = self.hear(tool == "fail")?;
             done += heard;
             open -= heard;
             if since.elapsed() < CELL {
@@ -177,11 +223,19 @@ fn measure(rounds: usize) -> io::Result<()> {
     let faultwire = env!("CARGO_BIN_EXE_faultwire").to_owned();
     let audit = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-wrap");
     let direct = vec![own.clone(), "child".to_owned()];
-    let relayed = [vec![own, "relay".to_owned()], direct.clone()].concat();
+    let relayed = [vec![own.clone(), "relay".to_owned()], direct.clone()].concat();
+    let kept = audit.with_extension("relay");
+    let record = vec![own, "record".to_owned(), kept.display().to_string()];
+    let recorded = [record, direct.clone()].concat();
     let wrap = ["wrap", "--log", "off", "--audit"].map(str::to_owned).to_vec();
     let place = vec![audit.display().to_string(), "--".to_owned()];
     let wrapped = [vec![faultwire], wrap, place, direct.clone()].concat();
-    let peers = [("direct", direct), ("copying relay", relayed), ("faultwire wrap", wrapped)];
+    let peers = [
+        ("direct", direct),
+        ("copying relay", relayed),
+        ("recording relay", recorded),
+        ("faultwire wrap", wrapped),
+    ];
     let mut all: Vec<Cells> = peers.iter().map(|_| Cells::default()).collect();
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
@@ -200,6 +254,7 @@ fn measure(rounds: usize) -> io::Result<()> {
         }
     }
     let _ = fs::remove_dir_all(&audit);
+    let _ = fs::remove_file(&kept);
     report(&peers.map(|(name, _)| name), &mut all);
     Ok(())
 }

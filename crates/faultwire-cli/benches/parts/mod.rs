@@ -11,6 +11,8 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 
 const OK: &str = r#"{"content":[{"type":"text","text":"bench-ok"}],"isError":false}"#;
@@ -19,20 +21,37 @@ const HELLO: &str =
     r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}"#;
 const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
 
+/// What every server reads of a message.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: &'a str,
+    #[serde(default)]
+    params: Params<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<&'a str>,
+}
+
 /// The reply to a line, if it is a request.
 fn reply(line: &str) -> Option<String> {
     let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{SCHEMA}}}"#);
     let list;
-    let result = match () {
-        () if line.contains("\"fail\"") => FAIL,
-        () if line.contains("\"tools/call\"") => OK,
-        () if line.contains("\"tools/list\"") => {
+    let message: Message<'_> = serde_json::from_str(line).ok()?;
+    let result = match (message.method, message.params.name) {
+        ("tools/call", Some("fail")) => FAIL,
+        ("tools/call", _) => OK,
+        ("tools/list", _) => {
             list = format!(r#"{{"tools":[{},{}]}}"#, tool("ok"), tool("fail"));
             &list
         }
-        () => HELLO,
+        _ => HELLO,
     };
-    let id = line.split("\"id\":").nth(1)?.split([',', '}']).next().unwrap_or("0");
+    let id = message.id?.get();
     Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"))
 }
 
