@@ -4,6 +4,8 @@
 //! Order of locks: the inlet, then the state, then the tools. Never another way round, and nobody
 //! waits for client or disk with one of them in hand.
 
+mod failed;
+
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +17,11 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::call::{Call, Method, Stage};
+use crate::call::{Call, Stage};
 use crate::calls::Calls;
-use crate::door::{self, Door};
+use crate::door::Door;
 use crate::edge;
-use crate::failing::{Failing, Said};
+use crate::failing::Failing;
 use crate::guard::breaker::Breaker;
 use crate::guard::mirror;
 use crate::handshake::Handshake;
@@ -199,70 +201,6 @@ impl Link {
         }
     }
 
-    /// A call failed. It is sent again if that is allowed, else it is answered.
-    pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
-        failing.tool = self.tools().facts(call.tool());
-        self.turn_lost(&call, &failing.report.code);
-        if let Some(breaker) = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall) {
-            let condition = failing.report.condition;
-            let unheard = failing.report.outcome.is_none_or(|outcome| outcome == Outcome::NotSent);
-            if Breaker::counts(condition) {
-                if breaker.failed(edge::now()) {
-                    self.event("breaker_opened", &Value::Null);
-                }
-            } else if unheard {
-                breaker.let_go();
-            } else {
-                breaker.worked();
-            }
-        }
-        let Some(at) = self.again(&mut call, &mut failing) else { return call.fail(failing) };
-        let mut state = self.state();
-        if state.calls.contains(call.id()) {
-            drop(state);
-            return call.fail(failing);
-        }
-        call.stage = Stage::Again(at);
-        state.calls.insert(call);
-        self.watch(&mut state, Some(at));
-    }
-
-    /// A call is taken back, and nobody will know what the server would have said.
-    pub(crate) fn unheard(&self) {
-        if let Some(breaker) = &self.breaker {
-            breaker.let_go();
-        }
-    }
-
-    /// The head of an answer says how long to wait, should it be a failure.
-    pub(crate) fn told_to_wait(&self, id: &str, wait: Duration) {
-        if let Some(call) = self.state().calls.get_mut(id) {
-            call.wait = Some(wait);
-        }
-    }
-
-    /// When a failed call is sent again, if it is; this try is recorded then.
-    fn again(&self, call: &mut Call, failing: &mut Failing) -> Option<Instant> {
-        let retry = self.settings().retry;
-        if retry.times == 0 {
-            return None;
-        }
-        let fault = door::fault(call.party()?, call, failing.report.clone(), &call.story());
-        let at = {
-            let mut state = self.state();
-            let over = state.closing || matches!(state.phase, Phase::Down { until: None, .. });
-            if over {
-                return None;
-            }
-            state.budget.again(retry, call, &fault, failing.tool.safety, edge::now())?
-        };
-        self.door.record_try(call, &fault, failing.upstream_code.take());
-        call.attempt += 1;
-        call.wait = None;
-        call.reached = fault.public().outcome.unwrap_or(Outcome::MaybeExecuted);
-        Some(at)
-    }
-
     /// Sends everything that waited and may go now.
     pub(crate) fn release(&self) {
         let mut pipe = self.inlet.lock();
@@ -414,20 +352,6 @@ impl Link {
         Some(Failing { rpc: Some(condition.rpc_code()), is_protocol: true, ..failing })
     }
 
-    /// The failure of calls while there is no server.
-    pub(crate) fn unreachable(&self, until: Option<Instant>, why: &str) -> Failing {
-        let now = edge::now();
-        let wait = until.map(|until| until.saturating_duration_since(now));
-        let next = match wait {
-            Some(_) => "it is being started again",
-            None => "it is not started again",
-        };
-        Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-            .saying(format!("The server {why}; {next}"))
-            .outcome(Outcome::NotSent)
-            .after(self.contract(), wait.map(|w| w + Duration::from_millis(100)))
-    }
-
     /// Whether a tool's schema has to be asked for before the call can be sent.
     pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
         // Rules for sessions hold where the list has the tool that begins them.
@@ -457,64 +381,6 @@ impl Link {
         answered
     }
 
-    /// An open call failed in a way that only whoever sent it knows.
-    pub(crate) fn fail_open(&self, id: &str, failing: Failing) {
-        let mut state = self.state();
-        let opening = matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
-        let call = state.calls.answered(id);
-        let asked = state.questions.remove(id).is_some();
-        if state.listing.as_ref().is_some_and(|listing| listing.id == id) {
-            state.listing = None;
-            self.tools().known = Known::Never;
-        }
-        drop(state);
-        match call {
-            Some(call) => {
-                let _together = self.door.burst();
-                self.fail(call, failing);
-            }
-            None if asked => {}
-            None if opening => drop(self.events.send(Event::Refused)),
-            None => self.release(),
-        }
-    }
-
-    /// The server does not know the session any more. It is begun again, and the call is sent
-    /// then; once.
-    pub(crate) fn session_lost(&self, id: Option<&str>) {
-        let mut pipe = self.inlet.lock();
-        let mut state = self.state();
-        let opening = state.handshake.opening().map(<[u8]>::to_vec);
-        let call = id.and_then(|id| state.calls.get_mut(id));
-        let again = call.is_none_or(|call| {
-            call.stage = Stage::Held;
-            !std::mem::replace(&mut call.lost, true)
-        });
-        match (&state.phase, opening) {
-            (Phase::Up, Some(opening)) if again => {
-                let until = edge::now() + self.settings().deadlines.start;
-                state.phase = Phase::Opening { until };
-                self.watch(&mut state, Some(until));
-                drop(state);
-                self.event("session_lost", &Value::Null);
-                self.inlet.send(&mut pipe, &opening);
-            }
-            (Phase::Opening { .. }, _) if again => {}
-            _ => {
-                let call = id.and_then(|id| state.calls.give_up(id, "session lost"));
-                drop(state);
-                drop(pipe);
-                if let Some(call) = call {
-                    let failing =
-                        Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-                            .saying("The server does not know the session")
-                            .outcome(Outcome::NotSent);
-                    self.fail(call, failing);
-                }
-            }
-        }
-    }
-
     /// What the server is told of the trace that an open call belongs to.
     pub(crate) fn traceparent_of(&self, id: &str) -> Option<String> {
         let state = self.state();
@@ -539,21 +405,6 @@ impl Link {
         if let Some(arguments) = Story::of(line).arguments {
             mirror::repeat(tool.mirrored(), &arguments, headers);
         }
-    }
-
-    /// A client that closed its stream has taken the call back.
-    pub(crate) fn left(&self, id: &str) {
-        let Some(call) = self.state().calls.give_up(id, "cancelled") else { return };
-        let outcome = call.withdraw(&mut self.inlet.lock());
-        if outcome != Outcome::NotSent {
-            self.tell_server(&wire::cancelled(id, "the client left"));
-        }
-        let mut failing = Failing::observed(self.contract(), Condition::Cancelled)
-            .saying("The client left before the answer")
-            .outcome(outcome);
-        failing.said = Said::Nothing;
-        self.unheard();
-        call.fail(failing);
     }
 
     /// Where a message can go that belongs to no call but may be meant for one: to the answer of

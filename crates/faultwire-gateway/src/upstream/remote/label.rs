@@ -74,3 +74,38 @@ impl Label {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use faultwire_contract::peek;
+
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_however_its_name_is_written() {
+        let names = [
+            "io.modelcontextprotocol/protocolVersion",
+            r"io.modelcontextprotocol\/protocolVersion",
+            r"io.modelcontextprotocol/protocol\u0056ersion",
+        ];
+        for name in names {
+            let params = format!(r#"{{"name":"ok","_meta":{{"{name}":"2026-07-28"}}}}"#);
+            let line =
+                format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+            let label = Label::of(&peek(line.as_bytes()));
+            assert_eq!(label.version.as_deref(), Some("2026-07-28"), "{line}");
+            assert_eq!(label.name.as_deref(), Some("ok"));
+            assert_eq!(
+                (label.id.as_deref(), label.method.as_deref()),
+                (Some("7"), Some("tools/call"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_of_the_legacy_era_has_no_version() {
+        let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ok"}}"#;
+        let label = Label::of(&peek(line));
+        assert_eq!((label.version, label.id.as_deref()), (None, Some("7")));
+    }
+}
