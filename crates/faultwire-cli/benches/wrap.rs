@@ -9,7 +9,7 @@
 
 mod parts;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -71,8 +71,8 @@ struct Peer {
     started: Duration,
     /// What was read, up to the last whole line.
     heard: Vec<u8>,
-    /// Since when each call waits.
-    open: HashMap<u64, Instant>,
+    /// The calls that wait.
+    open: HashSet<u64>,
 }
 
 /// What every client reads of a reply.
@@ -98,7 +98,7 @@ impl Peer {
             .stdout(Stdio::piped())
             .spawn()?;
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        let (heard, open) = (Vec::with_capacity(256 * 1024), HashMap::new());
+        let (heard, open) = (Vec::with_capacity(256 * 1024), HashSet::new());
         let started = Duration::ZERO;
         let mut peer = Self { process, stdin, stdout, sent: 0, started, heard, open };
         let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
@@ -112,7 +112,7 @@ impl Peer {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
         );
-        self.open.insert(id, Instant::now());
+        self.open.insert(id);
         self.stdin.write_all(line.as_bytes())?;
         while self.hear(false)? == 0 {}
         Ok(())
@@ -123,7 +123,7 @@ impl Peer {
         for _ in 0..count {
             self.sent += 1;
             let (id, params) = (self.sent + 10, r#""arguments":{"n":7}"#);
-            self.open.insert(id, Instant::now());
+            self.open.insert(id);
             writeln!(
                 lines,
                 "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",{params}}}}}"
@@ -143,7 +143,7 @@ impl Peer {
         let mut answered = 0;
         for line in self.heard[..end].split(|b| *b == b'\n') {
             let reply: Reply = serde_json::from_slice(line)?;
-            assert!(self.open.remove(&reply.id).is_some(), "nobody asked");
+            assert!(self.open.remove(&reply.id), "nobody asked");
             assert_eq!(reply.result.is_error, fails);
             answered += 1;
         }
@@ -157,7 +157,7 @@ impl Peer {
         while Instant::now() < until {
             let since = Instant::now();
             self.send(tool, 1)?;
-            while self.hear(false)? == 0 {}
+            while self.hear(tool == "fail")? == 0 {}
             times.push(since.elapsed().as_secs_f64() * 1e6);
         }
         Ok(median(&mut times))
@@ -241,6 +241,7 @@ fn measure(rounds: usize) -> io::Result<()> {
         eprintln!("round {} of {rounds}", round + 1);
         for ((_, command), cells) in peers.iter().zip(&mut all) {
             let _ = fs::remove_dir_all(&audit);
+            let _ = fs::remove_file(&kept);
             let mut peer = Peer::start(command)?;
             cells.start_ms.push(peer.started.as_secs_f64() * 1e3);
             cells.p50.push(peer.latency("ok")?);

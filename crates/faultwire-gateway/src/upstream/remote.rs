@@ -53,7 +53,8 @@ struct State {
     session: Option<HeaderValue>,
     /// The version that client and server agreed on.
     version: Option<HeaderValue>,
-    /// What every message is sent with: these two, and what the server wants besides.
+    /// What every message of the session is sent with: these two, and what the server wants
+    /// besides.
     posting: Arc<HeaderMap>,
     /// Requests on their way, by id.
     open: HashMap<Box<str>, AbortHandle>,
@@ -125,6 +126,7 @@ impl Remote {
         state.open.drain().for_each(|(_, task)| task.abort());
         let headers = state.among(&self.way.asking);
         if state.session.take().is_some() {
+            state.posting = Arc::new(state.among(&self.way.posting));
             let way = Arc::clone(&self.way);
             self.runtime.spawn(async move {
                 let _ = way.send(Method::DELETE, &headers, Bytes::new()).await;
@@ -134,11 +136,14 @@ impl Remote {
 
     async fn bring(self: Arc<Self>, line: Bytes, label: Label) {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
-        let (mut headers, had_session) = {
+        let begins = label.method.as_deref() == Some(wire::INITIALIZE);
+        let (mut headers, session) = {
             let state = self.state();
-            (Arc::clone(&state.posting), state.session.is_some())
+            (Arc::clone(&state.posting), state.session.clone())
         };
-        if label.version.is_some() {
+        if begins {
+            headers = Arc::new(self.way.posting.clone());
+        } else if label.version.is_some() {
             let headers = Arc::make_mut(&mut headers);
             label.put(headers);
             if let Some(tool) = &label.name {
@@ -149,15 +154,12 @@ impl Remote {
         if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
             Arc::make_mut(&mut headers).insert("traceparent", trace);
         }
-        let begins = label.method.as_deref() == Some(wire::INITIALIZE);
-        if begins {
-            let headers = Arc::make_mut(&mut headers);
-            headers.remove(&SESSION);
-            headers.remove(&VERSION);
-        }
         let failing = match self.way.send(Method::POST, &headers, line).await {
-            Ok((answer, _)) if is_lost(&answer) && had_session && !begins => {
-                self.be_called(None);
+            Ok((answer, _)) if is_lost(&answer) && session.is_some() && !begins => {
+                // Another call may have found that out before, and there is a new one already.
+                if self.state().session == session {
+                    self.be_called(None);
+                }
                 drop(answer);
                 link.session_lost(label.id.as_deref());
                 return self.forget(&label);

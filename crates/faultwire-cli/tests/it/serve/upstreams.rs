@@ -339,14 +339,8 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
 print(server.server_port, flush=True)
 server.serve_forever()
 "#;
-    let mut process = std::process::Command::new("python3")
-        .args(["-c", code])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut port = String::new();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let gateway = Gateway::before_url(&[], &format!("http://127.0.0.1:{}/mcp", port.trim()));
+    let server = running(code);
+    let gateway = Gateway::before_url(&[], &server.url);
     let session = gateway.begin();
     for (id, expected) in [(1, "s1"), (2, "s2"), (3, "s3")] {
         let reply = gateway.call(&session, id, "t", &json!({}));
@@ -355,7 +349,93 @@ server.serve_forever()
     }
     let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
     assert_eq!(lost, 2);
-    drop(gateway);
-    process.kill().unwrap();
-    process.wait().unwrap();
+}
+
+/// A server in Python, which says first on which port it listens.
+struct Running {
+    process: std::process::Child,
+    url: String,
+}
+
+fn running(code: &str) -> Running {
+    let mut process = std::process::Command::new("python3")
+        .args(["-c", code])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    Running { process, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Two calls are on their way when the server forgets the session. The second hears of it only
+/// when a new one has begun, and must not take that for lost.
+#[test]
+fn a_session_is_lost_only_once_for_all_its_calls() {
+    let code = r#"
+import json, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+sessions = 0
+second_is_here, new_one_begins, second_is_told = threading.Event(), threading.Event(), threading.Event()
+class Server(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def head(self, status, length, **headers):
+        self.send_response(status)
+        for name, value in headers.items(): self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(length))
+        self.end_headers()
+        self.wfile.flush()
+    def do_GET(self): self.head(405, 0)
+    def do_DELETE(self): self.head(200, 0)
+    def do_POST(self):
+        global sessions
+        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if "id" not in m: return self.head(202, 0)
+        result, told, session = {}, {}, self.headers["mcp-session-id"]
+        if m["method"] == "initialize":
+            sessions += 1
+            told = {"mcp_session_id": f"s{sessions}"}
+            result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+        elif m["method"] == "tools/list":
+            result = {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("first", "second")]}
+        elif session != "s2":
+            if m["params"]["name"] == "first":
+                second_is_here.wait(10)
+                return self.head(404, 0)
+            second_is_here.set()
+            new_one_begins.wait(10)
+            self.head(404, 0)
+            return second_is_told.set()
+        else:
+            result = {"content": [{"type": "text", "text": session}]}
+        body = json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}).encode()
+        self.head(200, len(body), content_type="application/json", **told)
+        if m["method"] == "initialize" and sessions == 2:
+            new_one_begins.set()
+            second_is_told.wait(10)
+            time.sleep(0.3)
+        self.wfile.write(body)
+server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+    let server = running(code);
+    let gateway = Gateway::before_url(&[], &server.url);
+    let session = gateway.begin();
+    let call = |(id, tool)| gateway.call(&session, id, tool, &json!({}));
+    let replies = std::thread::scope(|scope| {
+        let calls = [(1, "first"), (2, "second")].map(|which| scope.spawn(move || call(which)));
+        calls.map(|call| call.join().unwrap())
+    });
+    for reply in replies {
+        assert_eq!(reply["result"]["content"][0]["text"], "s2", "{reply}");
+    }
 }

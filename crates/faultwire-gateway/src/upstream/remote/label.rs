@@ -15,7 +15,7 @@ static NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(super) struct Label {
     pub id: Option<Box<str>>,
     pub method: Option<Box<str>>,
-    /// The tool, prompt or resource, in the modern era.
+    /// The tool, prompt or resource. Only the modern era asks for it.
     pub name: Option<Box<str>>,
     /// The version, in the modern era.
     pub version: Option<Box<str>>,
@@ -103,9 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_the_legacy_era_has_no_version() {
-        let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ok"}}"#;
-        let label = Label::of(&peek(line));
-        assert_eq!((label.version, label.id.as_deref()), (None, Some("7")));
+    fn a_version_elsewhere_is_none_of_the_message() {
+        let elsewhere = [
+            r#"{"name":"ok"}"#,
+            r#"{"protocolVersion":"2025-11-25"}"#,
+            r#"{"name":"ok","arguments":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
+            r#"["io.modelcontextprotocol/protocolVersion"]"#,
+        ];
+        for params in elsewhere {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{params}}}"#);
+            let label = Label::of(&peek(line.as_bytes()));
+            assert_eq!((label.version, label.id.as_deref()), (None, Some("7")), "{line}");
+        }
     }
 }
