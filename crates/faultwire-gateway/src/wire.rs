@@ -1,6 +1,7 @@
 //! The words of JSON-RPC and MCP: what we write, and what can still be read of a broken line.
 
 use faultwire_contract::peek;
+use hyper::header::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,6 +22,11 @@ pub(crate) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+
+/// The headers of MCP over HTTP.
+pub(crate) static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 
 /// The request could not be read.
 pub(crate) const PARSE_ERROR: i64 = -32700;

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use faultwire_contract::{Aspect, Condition, Contract, Line, Outcome};
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -15,8 +15,6 @@ use crate::wire;
 pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// Versions whose requests stand for themselves.
 pub(crate) const MODERN: [&str; 1] = ["2026-07-28"];
-
-static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The status for a client that could speak another version.
 const UPGRADE: u16 = 426;
@@ -139,7 +137,7 @@ pub(crate) fn encoded(text: &str) -> String {
 }
 
 pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
-    headers.get(&VERSION).map(|version| version.to_str().unwrap_or("?"))
+    headers.get(&wire::VERSION).map(|version| version.to_str().unwrap_or("?"))
 }
 
 /// Whether a request says that it is of the modern era, in its head or in its body.

@@ -16,7 +16,7 @@ use faultwire_contract::{Aspect, Condition, Line, Sort, malformed, peek};
 use hashbrown::HashMap;
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -35,8 +35,6 @@ use way::Answer;
 pub(crate) use way::{HttpsClient, Way, https_client};
 pub use way::{Remote as RemoteSettings, RemoteError};
 
-static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// How long to wait before a stream that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -126,7 +124,7 @@ impl Remote {
         state.open.drain().for_each(|(_, task)| task.abort());
         let headers = state.among(&self.way.asking);
         if state.session.take().is_some() {
-            state.posting = Arc::new(state.among(&self.way.posting));
+            state.renew(&self.way);
             let way = Arc::clone(&self.way);
             self.runtime.spawn(async move {
                 let _ = way.send(Method::DELETE, &headers, Bytes::new()).await;
@@ -152,21 +150,20 @@ impl Remote {
         }
         let trace = label.id.as_deref().and_then(|id| link.traceparent_of(id));
         if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
-            Arc::make_mut(&mut headers).insert("traceparent", trace);
+            Arc::make_mut(&mut headers).insert(&wire::TRACE, trace);
         }
         let failing = match self.way.send(Method::POST, &headers, line).await {
             Ok((answer, _)) if is_lost(&answer) && session.is_some() && !begins => {
-                // Another call may have found that out before, and there is a new one already.
-                if self.state().session == session {
-                    self.be_called(None);
-                }
+                self.lose(session.as_ref());
                 drop(answer);
                 link.session_lost(label.id.as_deref());
                 return self.forget(&label);
             }
             Ok(answer) => {
                 if begins {
-                    self.be_called(answer.0.headers().get(&SESSION).cloned());
+                    let mut state = self.state();
+                    state.session = answer.0.headers().get(&wire::SESSION).cloned();
+                    state.renew(&self.way);
                 }
                 self.hear(&link, answer, &label).await
             }
@@ -183,11 +180,14 @@ impl Remote {
         }
     }
 
-    /// Takes up what the server calls the session.
-    fn be_called(&self, session: Option<HeaderValue>) {
+    /// The server does not know this session. Another call may have found that out before, and
+    /// there is a new one already, which stays.
+    fn lose(&self, session: Option<&HeaderValue>) {
         let mut state = self.state();
-        state.session = session;
-        state.posting = Arc::new(state.among(&self.way.posting));
+        if state.session.as_ref() == session {
+            state.session = None;
+            state.renew(&self.way);
+        }
     }
 
     fn forget(&self, label: &Label) {
@@ -340,7 +340,7 @@ impl Remote {
         if peek(line).id == label.id.as_deref() {
             let mut state = self.state();
             state.version = version.and_then(|v| HeaderValue::from_str(v).ok());
-            state.posting = Arc::new(state.among(&self.way.posting));
+            state.renew(&self.way);
         }
     }
 
@@ -377,10 +377,16 @@ impl Remote {
 }
 
 impl State {
+    /// Session or version have changed.
+    fn renew(&mut self, way: &Way) {
+        self.posting = Arc::new(self.among(&way.posting));
+    }
+
     /// These headers, and those that tell which session it is.
     fn among(&self, headers: &HeaderMap) -> HeaderMap {
         let mut headers = headers.clone();
-        for (name, value) in [(&SESSION, &self.session), (&VERSION, &self.version)] {
+        let told = [(&wire::SESSION, &self.session), (&wire::VERSION, &self.version)];
+        for (name, value) in told {
             if let Some(value) = value {
                 headers.insert(name, value.clone());
             }

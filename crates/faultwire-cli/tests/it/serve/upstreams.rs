@@ -335,9 +335,6 @@ class Server(BaseHTTPRequestHandler):
         if self.headers["mcp-session-id"] != f"s{seen['sessions']}" or seen["calls"] % 2 == 0:
             return self.answer(404)
         say({"content": [{"type": "text", "text": self.headers["mcp-session-id"] + " " + self.headers["mcp-protocol-version"]}]})
-server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-print(server.server_port, flush=True)
-server.serve_forever()
 "#;
     let server = running(code);
     let gateway = Gateway::before_url(&[], &server.url);
@@ -351,7 +348,14 @@ server.serve_forever()
     assert_eq!(lost, 2);
 }
 
-/// A server in Python, which says first on which port it listens.
+/// Says on which port the server listens, and serves.
+const SERVE: &str = r#"
+server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+/// A server in Python.
 struct Running {
     process: std::process::Child,
     url: String,
@@ -359,7 +363,7 @@ struct Running {
 
 fn running(code: &str) -> Running {
     let mut process = std::process::Command::new("python3")
-        .args(["-c", code])
+        .args(["-c", &format!("{code}{SERVE}")])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -423,9 +427,6 @@ class Server(BaseHTTPRequestHandler):
             second_is_told.wait(10)
             time.sleep(0.3)
         self.wfile.write(body)
-server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-print(server.server_port, flush=True)
-server.serve_forever()
 "#;
     let server = running(code);
     let gateway = Gateway::before_url(&[], &server.url);

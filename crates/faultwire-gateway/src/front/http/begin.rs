@@ -9,10 +9,11 @@ use hyper::{Response, StatusCode};
 use crate::era::{self, Bridge};
 use crate::front::http::Body;
 use crate::front::http::answer::{Takes, bare};
-use crate::front::http::mcp::{SESSION, crowded, in_session, reply};
+use crate::front::http::mcp::{crowded, in_session, reply};
 use crate::guard::access::Access;
 use crate::mount::Mount;
 use crate::mount::session::Session;
+use crate::wire;
 
 /// The first message of a session.
 pub(super) async fn begin(
@@ -40,7 +41,7 @@ pub(super) async fn begin(
     }
     if agreed {
         if let Ok(id) = HeaderValue::from_str(&session.id) {
-            answer.headers_mut().insert(&SESSION, id);
+            answer.headers_mut().insert(&wire::SESSION, id);
         }
         begun.kept = true;
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::call::trace_of;
@@ -35,8 +35,6 @@ use crate::pipeline::Place;
 use crate::room::SHORT;
 use crate::wire;
 
-pub(super) static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 /// How long a client may take with the next piece of its body.
@@ -121,7 +119,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 impl<'a> Takes<'a> {
     pub(crate) fn of(headers: &'a HeaderMap) -> Self {
-        let trace = headers.get(&TRACE).and_then(|trace| trace.to_str().ok());
+        let trace = headers.get(&wire::TRACE).and_then(|trace| trace.to_str().ok());
         let mut takes = Self { streams: false, surface: Surface::Mcp, trace };
         let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) else {
             return takes;
@@ -452,7 +450,7 @@ async fn delete(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -
 }
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(&SESSION)?.to_str().ok()
+    headers.get(&wire::SESSION)?.to_str().ok()
 }
 
 /// The protocol says 404 here, and clients begin a new session then.

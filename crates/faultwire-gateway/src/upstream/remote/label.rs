@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::guard::version;
-use crate::upstream::remote::VERSION;
+use crate::wire;
 
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -62,7 +62,7 @@ impl Label {
     pub(super) fn put(&self, headers: &mut HeaderMap) {
         let Some(version) = &self.version else { return };
         let members = [
-            (&VERSION, Some(version)),
+            (&wire::VERSION, Some(version)),
             (&METHOD, self.method.as_ref()),
             (&NAME, self.name.as_ref()),
         ];
