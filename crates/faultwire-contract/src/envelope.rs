@@ -6,10 +6,11 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
 use crate::incident::is_timestamp;
-use crate::quote::quote;
+use crate::quote::{escape, quote};
 use crate::report::{Meta, Report};
 use crate::retry::RetryClass;
 use crate::template::read::Reading;
+use crate::template::write::Both;
 
 /// The member of `_meta` that names the contract.
 pub const CONTRACT_META: &str = "dev.faultwire/contract";
@@ -188,44 +189,71 @@ pub struct ResultOptions {
     pub modern: bool,
 }
 
+/// An envelope, ready to be put into a result, where it stands as a text, too.
+#[derive(Clone, Debug)]
+pub struct Envelope(Both);
+
+impl Envelope {
+    /// The envelope's bytes.
+    #[must_use]
+    pub fn json(&self) -> &[u8] {
+        &self.0.json
+    }
+}
+
 impl Fault {
     /// The whole MCP result: the envelope as text and as structured content, `isError` true, so
     /// that a plain client sees the failure too (T7, W8).
     #[must_use]
     pub fn call_tool_result(&self, profile: Profile, options: ResultOptions) -> Vec<u8> {
-        self.result_around(&self.envelope(Surface::Mcp, profile), options)
+        let envelope = self.envelope_twice(Surface::Mcp, profile);
+        let mut out = Vec::new();
+        self.write_result(&envelope, options, &mut out);
+        out
     }
 
     /// The same around an envelope of this fault that was made before.
     #[must_use]
     pub fn result_around(&self, envelope: &[u8], options: ResultOptions) -> Vec<u8> {
-        let contract = self.contract();
-        let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
+        let mut both = Both { json: envelope.to_vec(), text: Vec::new() };
+        escape(envelope, &mut both.text);
+        let mut out = Vec::new();
+        self.write_result(&Envelope(both), options, &mut out);
+        out
+    }
+
+    /// The envelope's bytes, and how they stand in a text.
+    #[must_use]
+    pub fn envelope_twice(&self, surface: Surface, profile: Profile) -> Envelope {
+        let room = || Vec::with_capacity(512);
+        Envelope(self.written(surface, profile, Both { json: room(), text: room() }))
+    }
+
+    /// Appends the whole MCP result to `out`.
+    pub fn write_result(&self, envelope: &Envelope, options: ResultOptions, out: &mut Vec<u8>) {
+        let (contract, Envelope(Both { json, text })) = (self.contract(), envelope);
+        out.reserve(json.len() + text.len() + 192);
         out.extend_from_slice(b"{");
         if options.modern {
             out.extend_from_slice(br#""resultType":"complete","#);
         }
-        out.extend_from_slice(br#""content":[{"type":"text","text":"#);
-        match str::from_utf8(envelope) {
-            Ok(text) => quote(text, &mut out),
-            Err(_) => quote(&String::from_utf8_lossy(envelope), &mut out),
-        }
-        out.extend_from_slice(b"}]");
+        out.extend_from_slice(br#""content":[{"type":"text","text":""#);
+        out.extend_from_slice(text);
+        out.extend_from_slice(br#""}]"#);
         // Structured content must be an object; an envelope may be a list.
-        if !options.has_output_schema && envelope.first() == Some(&b'{') {
+        if !options.has_output_schema && json.first() == Some(&b'{') {
             out.extend_from_slice(br#","structuredContent":"#);
-            out.extend_from_slice(envelope);
+            out.extend_from_slice(json);
         }
         out.extend_from_slice(br#","isError":true,"_meta":{"#);
-        quote(CONTRACT_META, &mut out);
+        quote(CONTRACT_META, out);
         out.push(b':');
         for (before, word) in
             [(r#"{"name":"#, &contract.name), (r#","version":"#, &contract.version)]
         {
             out.extend_from_slice(before.as_bytes());
-            quote(word, &mut out);
+            quote(word, out);
         }
         out.extend_from_slice(b"}}}");
-        out
     }
 }

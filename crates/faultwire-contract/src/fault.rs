@@ -18,6 +18,7 @@ use crate::incident::{Stamp, is_timestamp};
 use crate::redact::prefix;
 use crate::report::{Report, Reset};
 use crate::retry::RetryClass;
+use crate::template::write::Page;
 
 pub use private::Private;
 
@@ -178,22 +179,27 @@ impl Fault {
     /// The envelope's bytes.
     #[must_use]
     pub fn envelope(&self, surface: Surface, profile: Profile) -> Vec<u8> {
+        self.written(surface, profile, Vec::with_capacity(512))
+    }
+
+    /// The envelope on a page that was empty, as small as the contract wants it.
+    pub(crate) fn written<P: Page>(&self, surface: Surface, profile: Profile, mut page: P) -> P {
         let template = self.contract.template(surface, profile);
-        let mut out = Vec::with_capacity(512);
-        template.write(self, &mut out);
-        if out.len() <= self.contract.text.envelope_bytes {
-            return out;
+        let start = page.mark();
+        template.write(self, &mut page);
+        if page.len() <= self.contract.text.envelope_bytes {
+            return page;
         }
         let mut smaller = self.clone();
         for shrink in SHRINKS {
             shrink(&mut smaller.public);
-            out.clear();
-            template.write(&smaller, &mut out);
-            if out.len() <= self.contract.text.envelope_bytes {
+            page.back_to(start);
+            template.write(&smaller, &mut page);
+            if page.len() <= self.contract.text.envelope_bytes {
                 break;
             }
         }
-        out
+        page
     }
 }
 

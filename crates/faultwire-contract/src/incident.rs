@@ -24,24 +24,16 @@ impl Stamp {
     #[must_use]
     pub fn timestamp(&self) -> String {
         let moment = TimeZone::UTC.to_datetime(self.moment());
-        let mut text = String::with_capacity("2026-01-19T15:32:10.123Z".len());
         // Formatting has its price, and each failure is stamped.
-        digits(&mut text, moment.year().into(), 4);
-        let rest = [
-            ('-', moment.month()),
-            ('-', moment.day()),
-            ('T', moment.hour()),
-            (':', moment.minute()),
-            (':', moment.second()),
-        ];
-        for (before, part) in rest {
-            text.push(before);
-            digits(&mut text, part.into(), 2);
-        }
-        text.push('.');
-        digits(&mut text, moment.millisecond().into(), 3);
-        text.push('Z');
-        text
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        digits(&mut text[..4], moment.year());
+        digits(&mut text[5..7], moment.month().into());
+        digits(&mut text[8..10], moment.day().into());
+        digits(&mut text[11..13], moment.hour().into());
+        digits(&mut text[14..16], moment.minute().into());
+        digits(&mut text[17..19], moment.second().into());
+        digits(&mut text[20..23], moment.millisecond());
+        ascii(&text).to_owned()
     }
 
     /// `inc_`, the UTC date, and an id that leads to the trace where there is one (O9).
@@ -55,16 +47,21 @@ impl Stamp {
     #[must_use]
     pub fn incident(&self, trace: Option<&str>) -> String {
         let date = TimeZone::UTC.to_datetime(self.moment()).date();
-        let id = trace.and_then(trace_id);
-        let mut text = String::with_capacity("inc_20260119_".len() + 32);
-        text.push_str("inc_");
-        digits(&mut text, date.year().into(), 4);
-        digits(&mut text, date.month().into(), 2);
-        digits(&mut text, date.day().into(), 2);
-        text.push('_');
-        match id {
+        let mut head = *b"inc_00000000_";
+        digits(&mut head[4..8], date.year());
+        digits(&mut head[8..10], date.month().into());
+        digits(&mut head[10..12], date.day().into());
+        let mut text = String::with_capacity(head.len() + 32);
+        text.push_str(ascii(&head));
+        match trace.and_then(trace_id) {
             Some(id) => text.push_str(&id),
-            None => text.extend((0..16).rev().map(|place| hex(self.random >> (4 * place)))),
+            None => {
+                let mut id = [0; 16];
+                for (digit, place) in id.iter_mut().zip((0..16).rev()) {
+                    *digit = hex(self.random >> (4 * place));
+                }
+                text.push_str(ascii(&id));
+            }
         }
         text
     }
@@ -84,17 +81,23 @@ impl Stamp {
 
 const YEAR_ZERO: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 
-/// Appends the number with so many digits.
-fn digits(text: &mut String, number: i32, places: u32) {
-    for place in (0..places).rev() {
-        let digit = number / 10_i32.pow(place) % 10;
-        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
+/// Writes the number with as many digits as there are places.
+fn digits(places: &mut [u8], number: i16) {
+    let mut left = number.unsigned_abs();
+    for place in places.iter_mut().rev() {
+        *place = b"0123456789"[usize::from(left % 10)];
+        left /= 10;
     }
 }
 
 /// The last four bits as a digit.
-fn hex(number: u64) -> char {
-    char::from(b"0123456789abcdef"[usize::try_from(number % 16).unwrap_or(0)])
+fn hex(number: u64) -> u8 {
+    b"0123456789abcdef"[usize::try_from(number % 16).unwrap_or(0)]
+}
+
+/// What was just written in ASCII.
+fn ascii(text: &[u8]) -> &str {
+    str::from_utf8(text).unwrap_or_default()
 }
 
 /// Whether the text is a timestamp as K5 wants it.

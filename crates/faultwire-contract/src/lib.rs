@@ -69,7 +69,7 @@ pub use contract::{
     Contract, Example, InvalidDetails, Profile, Release, Requires, RetryPolicy, Surface, Switch,
     TextPolicy,
 };
-pub use envelope::{CONTRACT_META, ReadError, ResultOptions};
+pub use envelope::{CONTRACT_META, Envelope, ReadError, ResultOptions};
 pub use fault::{Fault, FaultError, Private};
 pub use incident::Stamp;
 pub use mistake::{Mistake, Mistakes, nearest};

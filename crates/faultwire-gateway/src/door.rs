@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log};
 use faultwire_contract::{
-    Condition, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
+    Condition, Envelope, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
 };
 use serde_json::Value;
 
@@ -209,11 +209,11 @@ impl Door {
             Surface::Mcp => Form::Error(number),
             Surface::Http => Form::Http,
         };
-        let envelope = fault.envelope(form.surface(), party.settings.profile);
+        let envelope = fault.envelope_twice(form.surface(), party.settings.profile);
         let facts = audit::Call {
             request: id.and_then(|id| serde_json::from_str(id).ok()),
             client: fault.public().session.client.clone(),
-            envelope: Some(Digest::of(&envelope)),
+            envelope: Some(Digest::of(envelope.json())),
             ..audit::Call::default()
         };
         if let Some(metrics) = &self.metrics {
@@ -370,12 +370,12 @@ impl Door {
             (Surface::Mcp, true) => Form::error(&fault, rpc),
             _ => form(&party.settings, call, &fault, rpc, tool, &story),
         };
-        let envelope = fault.envelope(form.surface(), party.settings.profile);
-        let facts = self.facts(call, &fault, upstream_code, &story, Some(&envelope));
+        let envelope = fault.envelope_twice(form.surface(), party.settings.profile);
+        let facts = self.facts(call, &fault, upstream_code, &story, Some(envelope.json()));
         if let Some(metrics) = &self.metrics {
             let took = edge::now().saturating_duration_since(call.since);
             metrics.failed(&fault, call.tool(), tool.is_listed, Some(took));
-            metrics.redacted(&envelope);
+            metrics.redacted(envelope.json());
         }
         if let Some(spans) = &self.spans {
             spans.ended(call, &party, Some((&fault, form.number())));
@@ -386,7 +386,7 @@ impl Door {
                 return (Entry::fault(&fault, &facts), None);
             }
             Said::Protocol(line) => under(line, call),
-            Said::Envelope(line) if holds(&line, &envelope) => under(line, call),
+            Said::Envelope(line) if holds(&line, envelope.json()) => under(line, call),
             Said::Envelope(_) | Said::Whatever => {
                 rendered(Some(call.client_id()), &fault, &envelope, form, beside.as_ref())
             }
@@ -493,7 +493,7 @@ fn form(
 fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
     let stamp = edge::stamp(answer.party.settings.show_stack);
     let Ok(fault) = why.instead_of(&answer.fault, &stamp) else { return answer };
-    let envelope = fault.envelope(answer.form.surface(), answer.party.settings.profile);
+    let envelope = fault.envelope_twice(answer.form.surface(), answer.party.settings.profile);
     let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form, None);
     Answer { line, fault, ..answer }
 }
@@ -506,23 +506,24 @@ fn under(line: Vec<u8>, call: &Call) -> Vec<u8> {
 fn rendered(
     id: Option<&str>,
     fault: &Fault,
-    envelope: &[u8],
+    envelope: &Envelope,
     form: Form,
     beside: Option<&Value>,
 ) -> Vec<u8> {
+    let json = envelope.json();
     match (form, id) {
         (Form::Result(options), Some(id)) => {
-            wire::result(id, &fault.result_around(envelope, options))
+            wire::result(id, |out| fault.write_result(envelope, options, out))
         }
         (Form::Error(number), id) => {
             let message = fault.public().message.as_deref().unwrap_or_default();
             match beside {
-                None => wire::error(id, number, message, envelope),
-                Some(beside) => wire::error(id, number, message, &wire::merged(envelope, beside)),
+                None => wire::error(id, number, message, json),
+                Some(beside) => wire::error(id, number, message, &wire::merged(json, beside)),
             }
         }
-        (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", envelope),
-        (Form::Http, _) => envelope.to_vec(),
+        (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", json),
+        (Form::Http, _) => json.to_vec(),
     }
 }
 

@@ -56,12 +56,12 @@ impl Flow {
 }
 
 /// `{"jsonrpc":"2.0","id":…,"result":…}` and a line end.
-pub(crate) fn result(id: &str, result: &[u8]) -> Vec<u8> {
-    let mut line = Vec::with_capacity(result.len() + id.len() + 40);
+pub(crate) fn result(id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut line = Vec::with_capacity(2048);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     line.extend_from_slice(id.as_bytes());
     line.extend_from_slice(br#","result":"#);
-    line.extend_from_slice(result);
+    write(&mut line);
     line.extend_from_slice(b"}\n");
     line
 }

@@ -13,6 +13,7 @@ mod checkpoint;
 mod error;
 mod exact;
 mod export;
+mod failure;
 #[cfg(feature = "index")]
 mod filter;
 mod hash;

@@ -2,6 +2,7 @@
 
 use super::slot::Slot;
 use super::{Defaults, Node, Template};
+use crate::quote::escape;
 
 /// What fills the slots.
 pub(crate) trait Fill {
@@ -13,43 +14,156 @@ pub(crate) trait Fill {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     /// Bytes as they are.
-    Raw(Vec<u8>),
+    Raw(Literal),
     /// A comma, unless the object or list has just been opened.
     Comma,
     /// A value, or these bytes when there is none.
-    Slot { slot: Slot, absent: Box<[u8]> },
+    Slot { slot: Slot, absent: Literal },
     /// A member that is left out, its lead too, when there is no value.
-    Optional { lead: Box<[u8]>, slot: Slot },
+    Optional { lead: Literal, slot: Slot },
     /// A part that is left out when none of its slots has a value.
     Group(Vec<Op>),
 }
 
+/// Bytes that are the same in every envelope, and how they stand in a JSON text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Literal {
+    json: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl Literal {
+    fn push(&mut self, json: &[u8]) {
+        self.json.extend_from_slice(json);
+        escape(json, &mut self.text);
+    }
+}
+
+impl From<&[u8]> for Literal {
+    fn from(json: &[u8]) -> Self {
+        let mut literal = Self::default();
+        literal.push(json);
+        literal
+    }
+}
+
+/// What an envelope is written on.
+pub(crate) trait Page {
+    /// Where the writing stands.
+    type Mark: Copy;
+
+    /// How much JSON there is.
+    fn len(&self) -> usize;
+    fn literal(&mut self, literal: &Literal);
+    /// A comma, unless the object or list has just been opened.
+    fn comma(&mut self);
+    /// A value, which may say that there is none, and writes nothing then.
+    fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool;
+    fn mark(&self) -> Self::Mark;
+    /// Takes back what came after.
+    fn back_to(&mut self, mark: Self::Mark);
+}
+
+impl Page for Vec<u8> {
+    type Mark = usize;
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn literal(&mut self, literal: &Literal) {
+        self.extend_from_slice(&literal.json);
+    }
+
+    /// No finished value ends with an opening bracket, so the last byte tells.
+    fn comma(&mut self) {
+        if !matches!(self.last(), Some(b'{' | b'[')) {
+            self.push(b',');
+        }
+    }
+
+    fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        write(self)
+    }
+
+    fn mark(&self) -> usize {
+        self.len()
+    }
+
+    fn back_to(&mut self, mark: usize) {
+        self.truncate(mark);
+    }
+}
+
+/// JSON, and beside it the same as the inside of a JSON text. Nearly all of an envelope is known
+/// before, so that is cheaper than to look for what has to be escaped afterwards.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Both {
+    pub json: Vec<u8>,
+    pub text: Vec<u8>,
+}
+
+impl Page for Both {
+    type Mark = (usize, usize);
+
+    fn len(&self) -> usize {
+        self.json.len()
+    }
+
+    fn literal(&mut self, literal: &Literal) {
+        self.json.extend_from_slice(&literal.json);
+        self.text.extend_from_slice(&literal.text);
+    }
+
+    fn comma(&mut self) {
+        // In a text, nothing that opens is escaped either.
+        self.json.comma();
+        self.text.comma();
+    }
+
+    fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let from = self.json.len();
+        let wrote = write(&mut self.json);
+        escape(&self.json[from..], &mut self.text);
+        wrote
+    }
+
+    fn mark(&self) -> (usize, usize) {
+        (self.json.len(), self.text.len())
+    }
+
+    fn back_to(&mut self, (json, text): (usize, usize)) {
+        self.json.truncate(json);
+        self.text.truncate(text);
+    }
+}
+
 impl Template {
     /// Appends the envelope to `out`.
-    pub(crate) fn write(&self, source: &impl Fill, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, source: &impl Fill, out: &mut impl Page) {
         run(&self.program, source, out);
     }
 }
 
 /// Says whether any slot had a value.
-fn run(program: &[Op], source: &impl Fill, out: &mut Vec<u8>) -> bool {
+fn run(program: &[Op], source: &impl Fill, out: &mut impl Page) -> bool {
     let mut any = false;
     for op in program {
         match op {
-            Op::Raw(bytes) => out.extend_from_slice(bytes),
-            Op::Comma => comma(out),
+            Op::Raw(literal) => out.literal(literal),
+            Op::Comma => out.comma(),
             Op::Slot { slot, absent } => {
-                if source.fill(*slot, out) {
+                if out.value(|out| source.fill(*slot, out)) {
                     any = true;
                 } else {
-                    out.extend_from_slice(absent);
+                    out.literal(absent);
                 }
             }
             Op::Optional { lead, slot } => {
                 any |= unless_empty(out, |out| {
-                    comma(out);
-                    out.extend_from_slice(lead);
-                    source.fill(*slot, out)
+                    out.comma();
+                    out.literal(lead);
+                    out.value(|out| source.fill(*slot, out))
                 });
             }
             Op::Group(part) => any |= unless_empty(out, |out| run(part, source, out)),
@@ -59,20 +173,13 @@ fn run(program: &[Op], source: &impl Fill, out: &mut Vec<u8>) -> bool {
 }
 
 /// Takes back what `write` wrote when it says that there was nothing to say.
-fn unless_empty(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
-    let mark = out.len();
+fn unless_empty<P: Page>(out: &mut P, write: impl FnOnce(&mut P) -> bool) -> bool {
+    let mark = out.mark();
     let wrote = write(out);
     if !wrote {
-        out.truncate(mark);
+        out.back_to(mark);
     }
     wrote
-}
-
-/// No finished value ends with an opening bracket, so the last byte tells.
-fn comma(out: &mut Vec<u8>) {
-    if !matches!(out.last(), Some(b'{' | b'[')) {
-        out.push(b',');
-    }
 }
 
 pub(super) fn flatten(root: &Node, defaults: &Defaults) -> Vec<Op> {
@@ -93,7 +200,7 @@ impl Flat<'_> {
             Node::Slot(slot) => {
                 let absent =
                     self.defaults.get(slot.name()).map_or("null".into(), ToString::to_string);
-                self.program.push(Op::Slot { slot: *slot, absent: absent.into_bytes().into() });
+                self.program.push(Op::Slot { slot: *slot, absent: absent.as_bytes().into() });
             }
             Node::List(items) => {
                 self.raw(b"[");
@@ -121,7 +228,7 @@ impl Flat<'_> {
         let key = format!("{}:", serde_json::Value::from(member.key.as_str()));
         match (&member.node, member.optional) {
             (Node::Slot(slot), true) => {
-                let lead = key.into_bytes().into();
+                let lead = key.as_bytes().into();
                 self.program.push(Op::Optional { lead, slot: *slot });
             }
             (node, true) => {
@@ -145,9 +252,9 @@ impl Flat<'_> {
     /// Literal bytes next to each other become one step.
     fn raw(&mut self, bytes: &[u8]) {
         if let Some(Op::Raw(last)) = self.program.last_mut() {
-            last.extend_from_slice(bytes);
+            last.push(bytes);
         } else {
-            self.program.push(Op::Raw(bytes.to_vec()));
+            self.program.push(Op::Raw(bytes.into()));
         }
     }
 }

@@ -75,7 +75,7 @@ impl Serialize for Fingerprint {
 
 /// The SHA-256 of bytes that were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest(Hash);
+pub struct Digest(pub(crate) Hash);
 
 impl Digest {
     /// The digest of these bytes.

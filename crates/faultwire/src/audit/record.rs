@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::audit::call::Call;
 use crate::audit::exact;
+use crate::audit::failure::{FaultRecord, PrivateSide};
 use crate::audit::hash::Hash;
 use crate::audit::line::LONGEST_LINE;
 use crate::audit::segments::SEGMENT;
@@ -36,7 +37,6 @@ impl Entry {
         let contract = fault.contract();
         let call = &call.safe(contract.redactor());
         let record = FaultRecord {
-            r#type: "fault",
             contract: &contract.name,
             contract_version: &contract.version,
             category: &fault.code().category,
@@ -45,7 +45,7 @@ impl Entry {
             private: PrivateSide::of(fault, PRIVATE_BYTES),
             call,
         };
-        Self::of(&record).filter(Self::fits).unwrap_or_else(|| Self::shortened(&record))
+        Self::failure(&record).filter(Self::fits).unwrap_or_else(|| Self::shortened(&record))
     }
 
     /// Something worth writing down that is no failure of its own, such as a late reply. The
@@ -102,6 +102,12 @@ impl Entry {
         Some(Self(json))
     }
 
+    fn failure(record: &FaultRecord<'_>) -> Option<Self> {
+        let mut json = Vec::with_capacity(1536);
+        record.write(&mut json).ok()?;
+        Some(Self(json))
+    }
+
     fn fits(&self) -> bool {
         self.0.len() <= LONGEST_LINE - ROOM_FOR_HEAD
     }
@@ -119,7 +125,7 @@ impl Entry {
         report.suggestion = report.suggestion.map(|s| bound::cut(&s, SHORT_BYTES).into_owned());
         let private = PrivateSide::default();
         let record = FaultRecord { private, fault: &report, ..*record };
-        Self::of(&record).filter(Self::fits).unwrap_or_else(Self::unwritable)
+        Self::failure(&record).filter(Self::fits).unwrap_or_else(Self::unwritable)
     }
 
     /// Nothing that is written here can fail to be JSON. Should it ever, the log says so.
@@ -133,7 +139,7 @@ const PRIVATE_BYTES: usize = 16 * 1024;
 /// How much of each part is kept of a record that is too long.
 const SHORT_BYTES: usize = 4 * 1024;
 const EVENT_BYTES: usize = 16 * 1024;
-const EVENT_DEPTH: usize = 16;
+pub(crate) const EVENT_DEPTH: usize = 16;
 const ROOM_FOR_HEAD: usize = 512;
 
 /// The fault's own JSON. Who raised it without saying whose it is was the tool, and then nobody
@@ -146,59 +152,6 @@ fn told(fault: &Fault) -> Cow<'_, Report> {
         report.outcome.get_or_insert(Outcome::MaybeExecuted);
     }
     report
-}
-
-#[derive(Serialize)]
-struct FaultRecord<'a> {
-    r#type: &'static str,
-    contract: &'a str,
-    contract_version: &'a str,
-    category: &'a str,
-    alert: &'a str,
-    fault: &'a Report,
-    #[serde(skip_serializing_if = "PrivateSide::is_empty")]
-    private: PrivateSide<'a>,
-    #[serde(skip_serializing_if = "Call::is_empty")]
-    call: &'a Call,
-}
-
-/// What was said before it was made fit for a client, where that differs. Without credentials;
-/// paths, frames and addresses stay, because they are what one looks for afterwards.
-#[derive(Default, Serialize)]
-struct PrivateSide<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<Cow<'a, str>>,
-}
-
-impl<'a> PrivateSide<'a> {
-    fn of(fault: &'a Fault, max: usize) -> Self {
-        let (private, public) = (fault.private(), fault.public());
-        let redactor = fault.contract().redactor();
-        let text = |given: Option<&'a str>, told: Option<&str>| -> Option<Cow<'a, str>> {
-            let given = given.filter(|g| Some(*g) != told)?;
-            let head = &given[..given.floor_char_boundary(2 * max)];
-            let safe = redactor.redact_credentials(head);
-            let cut = bound::cut(&safe, max);
-            (Some(&*cut) != told).then(|| Cow::Owned(cut.into_owned()))
-        };
-        let cause = private.cause().filter(|c| Some(*c) != public.cause.as_ref()).map(|c| {
-            let shallow = bound::json(c.clone(), EVENT_DEPTH, 2 * max);
-            bound::json(redactor.redact_json_credentials(shallow), EVENT_DEPTH, max)
-        });
-        Self {
-            message: text(private.message(), public.message.as_deref()),
-            cause: cause.filter(|c| Some(c) != public.cause.as_ref()),
-            stack: text(private.stack(), public.stack.as_deref()),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.message.is_none() && self.cause.is_none() && self.stack.is_none()
-    }
 }
 
 #[derive(Serialize)]

@@ -283,7 +283,9 @@ pub(super) async fn in_session(
 
 /// A reply of our own.
 pub(super) fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Body> {
-    let mut line = wire::result(seen.id.unwrap_or("null"), result.to_string().as_bytes());
+    let mut line = wire::result(seen.id.unwrap_or("null"), |out| {
+        out.extend_from_slice(result.to_string().as_bytes());
+    });
     line.pop();
     answer::json(line)
 }
