@@ -1,6 +1,7 @@
 //! What `serve` costs, in one run against the same server over HTTP without it: in front of a
-//! process, and in front of that server itself. Figures are medians over rounds in which all take
-//! turns.
+//! process, and in front of that server itself. Each figure is taken right after that of the bare
+//! server, since the machine has better and worse moments; told are the medians of all rounds, and
+//! of the ratios within them.
 //!
 //! `cargo bench -p faultwire-cli --bench serve [-- ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
@@ -23,6 +24,7 @@ use parts::{child, http_child, median, read, runtime};
 use tokio::net;
 
 const CELL: Duration = Duration::from_millis(700);
+const WARM: Duration = Duration::from_millis(200);
 const CONNECTIONS: usize = 64;
 const HALF_OPEN: usize = 1000;
 
@@ -143,12 +145,16 @@ fn half_open(address: &str) -> io::Result<Vec<TcpStream>> {
 }
 
 /// Calls a second over as many connections as calls are in flight.
-async fn throughput(connections: &mut Vec<Connection>, tool: &'static str) -> io::Result<f64> {
+async fn throughput(
+    connections: &mut Vec<Connection>,
+    tool: &'static str,
+    cell: Duration,
+) -> io::Result<f64> {
     let since = Instant::now();
     let busy = connections.drain(..).enumerate().map(|(at, mut connection)| {
         tokio::spawn(async move {
             let mut done = 0;
-            while since.elapsed() < CELL {
+            while since.elapsed() < cell {
                 connection.ask(call(1_000_000 * (at as u64 + 1) + done, tool)).await?;
                 done += 1;
             }
@@ -164,15 +170,75 @@ async fn throughput(connections: &mut Vec<Connection>, tool: &'static str) -> io
     Ok(all as f64 / since.elapsed().as_secs_f64())
 }
 
-/// All rounds of one peer.
+/// Connections to one address, in one session.
+struct Peer {
+    connections: Vec<Connection>,
+    ids: AtomicU64,
+}
+
+impl Peer {
+    async fn meet(address: &str) -> io::Result<Self> {
+        let session = begin(address)?;
+        let mut connections = Vec::new();
+        for _ in 0..CONNECTIONS {
+            connections.push(Connection::open(address, &session).await?);
+        }
+        Ok(Self { connections, ids: AtomicU64::new(1) })
+    }
+
+    async fn latencies(&mut self) -> io::Result<Vec<f64>> {
+        latencies(&mut self.connections[0], &self.ids).await
+    }
+
+    /// Calls a second, once it is warm.
+    async fn throughput(&mut self, tool: &'static str) -> io::Result<f64> {
+        throughput(&mut self.connections, tool, WARM).await?;
+        throughput(&mut self.connections, tool, CELL).await
+    }
+}
+
+/// Figures of all rounds, each with that of the bare server, taken right before it.
+#[derive(Default)]
+struct Pairs(Vec<(f64, f64)>);
+
+impl Pairs {
+    fn direct(&self) -> f64 {
+        median(&mut self.0.iter().map(|(direct, _)| *direct).collect::<Vec<_>>())
+    }
+
+    fn ours(&self) -> f64 {
+        median(&mut self.0.iter().map(|(_, ours)| *ours).collect::<Vec<_>>())
+    }
+
+    fn ratio(&self) -> f64 {
+        median(&mut self.0.iter().map(|(direct, ours)| ours / direct).collect::<Vec<_>>())
+    }
+}
+
+/// All rounds of one gateway.
 #[derive(Default)]
 struct Cells {
-    p50: Vec<f64>,
-    p99: Vec<f64>,
-    /// With connections that are half open.
-    p99_crowded: Vec<f64>,
-    ok: Vec<f64>,
-    fail: Vec<f64>,
+    p50: Pairs,
+    ok: Pairs,
+    fail: Pairs,
+    /// Without and with connections that are half open.
+    p99: Pairs,
+}
+
+impl Cells {
+    async fn round(&mut self, direct: &str, gateway: &str) -> io::Result<()> {
+        let (mut bare, mut ours) = (Peer::meet(direct).await?, Peer::meet(gateway).await?);
+        let at = |times: &[f64], percent: usize| times[times.len() * percent / 100];
+        let (without, with) = (bare.latencies().await?, ours.latencies().await?);
+        self.p50.0.push((at(&without, 50), at(&with, 50)));
+        let half_open = half_open(gateway)?;
+        let crowded = ours.latencies().await?;
+        self.p99.0.push((at(&with, 99), at(&crowded, 99)));
+        drop(half_open);
+        self.ok.0.push((bare.throughput("ok").await?, ours.throughput("ok").await?));
+        self.fail.0.push((bare.throughput("fail").await?, ours.throughput("fail").await?));
+        Ok(())
+    }
 }
 
 async fn measure(rounds: usize) -> io::Result<()> {
@@ -190,61 +256,48 @@ async fn measure(rounds: usize) -> io::Result<()> {
         "--audit",
         &place,
     ]);
-    let names = ["direct", "serve, in front of a process", "serve, in front of a URL"];
-    let mut all: Vec<Cells> = names.iter().map(|_| Cells::default()).collect();
+    let names = ["serve, in front of a process", "serve, in front of a URL"];
+    let mut all = names.map(|_| Cells::default());
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         let direct = Listening::start(&words(&[&own, "http-child"]))?;
         let url = format!("http://{}/mcp", direct.address);
         let before = [words(&["--", &own, "child"]), words(&["--upstream", &url])];
-        for (at, cells) in all.iter_mut().enumerate() {
+        for (cells, before) in all.iter_mut().zip(before) {
             let _ = fs::remove_dir_all(&audit);
-            let behind = at.checked_sub(1).map(|at| [serve.clone(), before[at].clone()].concat());
-            let gateway = behind.map(|command| Listening::start(&command)).transpose()?;
-            let address = gateway.as_ref().map_or(&direct.address, |gateway| &gateway.address);
-            let session = begin(address)?;
-            let mut connections = Vec::new();
-            for _ in 0..CONNECTIONS {
-                connections.push(Connection::open(address, &session).await?);
-            }
-            let ids = AtomicU64::new(1);
-            let alone = latencies(&mut connections[0], &ids).await?;
-            cells.p50.push(alone[alone.len() / 2]);
-            if gateway.is_some() {
-                let half_open = half_open(address)?;
-                let crowded = latencies(&mut connections[0], &ids).await?;
-                let p99 = |times: &[f64]| times[times.len() * 99 / 100];
-                cells.p99.push(p99(&alone));
-                cells.p99_crowded.push(p99(&crowded));
-                drop(half_open);
-            }
-            cells.ok.push(throughput(&mut connections, "ok").await?);
-            cells.fail.push(throughput(&mut connections, "fail").await?);
+            let gateway = Listening::start(&[serve.clone(), before].concat())?;
+            cells.round(&direct.address, &gateway.address).await?;
         }
     }
     let _ = fs::remove_dir_all(&audit);
-    let of = |values: &[f64]| median(&mut values.to_vec());
-    let (p50, ok, fail) = (of(&all[0].p50), of(&all[0].ok), of(&all[0].fail));
     println!(
         "| | p50 at 1 in flight | × direct | calls/s at 64 | × direct | failures/s at 64, durable | × direct |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (name, cells) in names.iter().zip(&mut all) {
-        let (own_p50, own_ok, own_fail) =
-            (median(&mut cells.p50), median(&mut cells.ok), median(&mut cells.fail));
+    for (name, Cells { p50, ok, fail, .. }) in names.iter().zip(&all) {
         println!(
-            "| {name} | {own_p50:.1} µs | {:.2} | {own_ok:.0} | {:.2} | {own_fail:.0} | {:.3} |",
-            own_p50 / p50,
-            own_ok / ok,
-            own_fail / fail,
+            "| direct | {:.1} µs | 1.00 | {:.0} | 1.00 | {:.0} | 1.000 |",
+            p50.direct(),
+            ok.direct(),
+            fail.direct(),
+        );
+        println!(
+            "| {name} | {:.1} µs | {:.2} | {:.0} | {:.2} | {:.0} | {:.3} |",
+            p50.ours(),
+            p50.ratio(),
+            ok.ours(),
+            ok.ratio(),
+            fail.ours(),
+            fail.ratio(),
         );
     }
     println!();
-    for (name, cells) in names.iter().zip(&mut all).skip(1) {
-        let (alone, crowded) = (median(&mut cells.p99), median(&mut cells.p99_crowded));
+    for (name, Cells { p99, .. }) in names.iter().zip(&all) {
         println!(
-            "{name}: p99 {alone:.0} µs, with {HALF_OPEN} half-open connections {crowded:.0} µs, × {:.2}",
-            crowded / alone
+            "{name}: p99 {:.0} µs, with {HALF_OPEN} half-open connections {:.0} µs, × {:.2}",
+            p99.direct(),
+            p99.ours(),
+            p99.ratio(),
         );
     }
     Ok(())

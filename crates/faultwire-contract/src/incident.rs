@@ -53,15 +53,14 @@ impl Stamp {
         digits(&mut head[10..12], date.day().into());
         let mut text = String::with_capacity(head.len() + 32);
         text.push_str(ascii(&head));
-        match trace.and_then(trace_id) {
-            Some(id) => text.push_str(&id),
-            None => {
-                let mut id = [0; 16];
-                for (digit, place) in id.iter_mut().zip((0..16).rev()) {
-                    *digit = hex(self.random >> (4 * place));
-                }
-                text.push_str(ascii(&id));
+        if let Some(id) = trace.and_then(trace_id) {
+            text.push_str(&id);
+        } else {
+            let mut id = [0; 16];
+            for (digit, place) in id.iter_mut().zip((0..16).rev()) {
+                *digit = hex(self.random >> (4 * place));
             }
+            text.push_str(ascii(&id));
         }
         text
     }

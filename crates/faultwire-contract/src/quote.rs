@@ -39,7 +39,8 @@ pub(crate) fn is_plain(text: &[u8]) -> bool {
 
 /// Without a branch, so that the compiler looks at all of them at once.
 fn any_special(stride: &[u8; 16]) -> bool {
-    stride.iter().fold(false, |found, b| found | (*b < b' ') | (*b == b'"') | (*b == b'\\'))
+    let special = |b: &u8| *b < b' ' || *b == b'"' || *b == b'\\';
+    stride.iter().fold(false, |found, b| found | special(b))
 }
 
 /// The same for eight bytes in a register: the high bit of a byte is borrowed from, and was not

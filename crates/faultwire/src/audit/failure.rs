@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use faultwire_contract::{Fault, Meta, Report, Session, bound, quote};
+use faultwire_contract::{
+    Condition, Fault, Meta, Origin, Outcome, Report, RetryClass, Session, bound, quote,
+};
 use serde::Serialize;
 use serde_json::{Error, Value};
 
@@ -45,13 +47,13 @@ impl FaultRecord<'_> {
 
 fn report(out: &mut Vec<u8>, report: &Report) -> Result<(), Error> {
     text(out, r#","code":"#, Some(&report.code));
-    word(out, r#","condition":"#, report.condition.map(|condition| condition.name()));
+    word(out, r#","condition":"#, report.condition.map(Condition::name));
     text(out, r#","message":"#, report.message.as_deref());
     text(out, r#","tool":"#, report.tool.as_deref());
     text(out, r#","method":"#, report.method.as_deref());
-    word(out, r#","origin":"#, report.origin.map(|origin| origin.name()));
-    word(out, r#","outcome":"#, report.outcome.map(|outcome| outcome.name()));
-    word(out, r#","retry":"#, report.retry.map(|retry| retry.name()));
+    word(out, r#","origin":"#, report.origin.map(Origin::name));
+    word(out, r#","outcome":"#, report.outcome.map(Outcome::name));
+    word(out, r#","retry":"#, report.retry.map(RetryClass::name));
     any(out, r#","retry_after_ms":"#, report.retry_after_ms.as_ref())?;
     any(out, r#","status":"#, report.status.as_ref())?;
     text(out, r#","suggestion":"#, report.suggestion.as_deref());
@@ -193,7 +195,7 @@ impl<'a> PrivateSide<'a> {
 
 #[cfg(test)]
 mod tests {
-    use faultwire_contract::{Condition, Origin, Outcome, Reset, RetryClass};
+    use faultwire_contract::Reset;
     use serde_json::json;
 
     use super::*;
