@@ -8,6 +8,7 @@ mod evidence;
 mod lately;
 mod peek;
 pub(crate) mod rule;
+mod scan;
 pub(crate) mod soft;
 
 use std::time::Duration;
@@ -101,8 +102,7 @@ fn may_be_envelope(contract: &Contract, result: &Peek<'_>) -> bool {
         matches!(opens, Some(b'{' | b'['))
             && contract.mcp.templates.iter().any(|t| t.may_match(raw.as_bytes()))
     };
-    result.only_text().is_some_and(|t| holds(t.get()))
-        || result.structured.is_some_and(|s| holds(s.get()))
+    result.only_text().is_some_and(holds) || result.structured.is_some_and(holds)
 }
 
 /// The failure of a line that is longer than its reader takes.

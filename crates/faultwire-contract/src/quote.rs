@@ -43,14 +43,26 @@ fn any_special(stride: &[u8; 16]) -> bool {
     stride.iter().fold(false, |found, b| found | special(b))
 }
 
-/// The same for eight bytes in a register: the high bit of a byte is borrowed from, and was not
-/// there before, where the byte is less than what is taken from it.
+/// The same for eight bytes in a register.
 fn has_special(word: u64) -> bool {
+    special(word) != 0
+}
+
+/// Where the first of eight bytes is that cannot stand in a JSON string as it is.
+pub(crate) fn first_special(word: [u8; 8]) -> Option<usize> {
+    let found = special(u64::from_le_bytes(word));
+    // What is borrowed goes on upwards only, so the lowest one is right.
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+}
+
+/// The high bit of a byte is borrowed from, and was not there before, where the byte is less than
+/// what is taken from it.
+fn special(word: u64) -> u64 {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = EACH << 7;
     let less = |word: u64, than: u8| word.wrapping_sub(EACH * u64::from(than)) & !word;
     let is = |byte: u8| less(word ^ (EACH * u64::from(byte)), 1);
-    (less(word, b' ') | is(b'"') | is(b'\\')) & HIGH != 0
+    (less(word, b' ') | is(b'"') | is(b'\\')) & HIGH
 }
 
 /// Appends JSON as the inside of a JSON text.

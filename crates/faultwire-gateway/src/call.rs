@@ -140,7 +140,7 @@ impl Call {
         text.push('\n');
         Self {
             id: within(line.text, id).unwrap_or(0..0),
-            params: line.params.and_then(|params| within(line.text, params.get())),
+            params: line.params.and_then(|params| within(line.text, params)),
             tool: match tool {
                 None => Tool::None,
                 Some(tool) => {

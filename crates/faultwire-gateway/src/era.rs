@@ -104,7 +104,7 @@ impl Bridge {
     pub(crate) fn new(initialize: &Line<'_>, discovered: &Value) -> Self {
         let params: Value = initialize
             .params
-            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .and_then(|params| serde_json::from_str(params).ok())
             .unwrap_or_default();
         let none = json!({});
         let member = |name: &str| params.get(name).unwrap_or(&none);

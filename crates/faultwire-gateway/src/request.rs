@@ -21,9 +21,9 @@ pub(crate) struct ToolCall<'a> {
 
 impl<'a> ToolCall<'a> {
     /// None when they name no tool.
-    pub(crate) fn read(params: Option<&'a RawValue>) -> Option<Self> {
+    pub(crate) fn read(params: Option<&'a str>) -> Option<Self> {
         // A derived struct would also be read from a list.
-        let params = params.map(RawValue::get).filter(|raw| raw.starts_with('{'))?;
+        let params = params.filter(|raw| raw.starts_with('{'))?;
         serde_json::from_str(params).ok()
     }
 }
@@ -39,7 +39,7 @@ pub(crate) struct Story {
 impl Story {
     /// Of a whole request.
     pub(crate) fn of(line: &[u8]) -> Self {
-        Self::told_by(peek(line).params.map(RawValue::get))
+        Self::told_by(peek(line).params)
     }
 
     /// Of what it says beside its method.
@@ -105,7 +105,7 @@ impl Story {
 pub(crate) fn progress_token(line: &str) -> Option<Value> {
     let line = peek(line.as_bytes());
     let meta: &RawValue = wire::member(line.params?, "_meta")?;
-    wire::member(meta, "progressToken")
+    wire::member(meta.get(), "progressToken")
 }
 
 /// `name/version` of a client or server.

@@ -80,9 +80,9 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
 }
 
 /// Whose a message is, of those who listen to a shared server.
-pub(crate) fn subscription(params: Option<&RawValue>) -> Option<&RawValue> {
+pub(crate) fn subscription(params: Option<&str>) -> Option<&RawValue> {
     let meta: &RawValue = member(params?, "_meta")?;
-    member(meta, "io.modelcontextprotocol/subscriptionId")
+    member(meta.get(), "io.modelcontextprotocol/subscriptionId")
 }
 
 /// An envelope with members beside its own. One that is no object becomes a member itself.
@@ -156,9 +156,9 @@ pub(crate) fn list_tools(id: &str, cursor: Option<&str>, meta: Option<&Value>) -
 }
 
 /// The members of params that can be read on their own.
-pub(crate) fn member<'a, T: Deserialize<'a>>(params: &'a RawValue, name: &str) -> Option<T> {
+pub(crate) fn member<'a, T: Deserialize<'a>>(params: &'a str, name: &str) -> Option<T> {
     let members: std::collections::HashMap<std::borrow::Cow<'a, str>, &'a RawValue> =
-        serde_json::from_str(params.get()).ok()?;
+        serde_json::from_str(params).ok()?;
     serde_json::from_str(members.get(name)?.get()).ok()
 }
 

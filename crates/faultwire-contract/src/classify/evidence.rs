@@ -59,12 +59,12 @@ impl Hash for Evidence {
     }
 }
 
-pub(super) fn of_error(raw: &RawValue) -> Evidence {
+pub(super) fn of_error(raw: &str) -> Evidence {
     // Each member on its own: data that is too deep to be built does not hide the rest.
-    let members: HashMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let members: HashMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
     let member =
         |key: &str| -> Option<Value> { serde_json::from_str(members.get(key)?.get()).ok() };
-    let whole = || serde_json::from_str::<String>(raw.get()).ok();
+    let whole = || serde_json::from_str::<String>(raw).ok();
     let text = member("message").and_then(|m| m.as_str().map(str::to_owned)).or_else(whole);
     let (data, code) = (member("data"), member("code"));
     let mut evidence = Evidence::new(Shape::RpcError, text.unwrap_or_default());
@@ -85,10 +85,10 @@ pub(super) fn of_error(raw: &RawValue) -> Evidence {
 }
 
 pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
-    let texts: Vec<String> = result.texts().map(|raw| unblock(unescape(raw.get()))).collect();
+    let texts: Vec<String> = result.texts().map(|raw| unblock(unescape(raw))).collect();
     let mut evidence = Evidence::new(shape, texts.join("\n"));
     evidence.texts = texts.len();
-    let structured = result.structured.map(RawValue::get).filter(|raw| *raw != "null");
+    let structured = result.structured.filter(|raw| *raw != "null");
     let structured = structured.filter(|raw| !repeats(raw, &texts));
     evidence.only_text = !result.other_blocks && structured.is_none();
     let structured = structured.map(str::to_owned);

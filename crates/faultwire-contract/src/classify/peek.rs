@@ -5,8 +5,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+use super::scan;
+use crate::quote::is_plain;
 
 /// A line of JSON-RPC, looked at once.
 ///
@@ -22,8 +26,8 @@ pub struct Line<'a> {
     pub id: Option<&'a str>,
     /// The method of a request or notification.
     pub method: Option<Cow<'a, str>>,
-    /// Its params.
-    pub params: Option<&'a RawValue>,
+    /// Its params, as the bytes in which they were written.
+    pub params: Option<&'a str>,
     pub(super) message: Message<'a>,
 }
 
@@ -48,7 +52,7 @@ pub(super) enum Message<'a> {
     Result(Peek<'a>),
     /// A result that no tool can have given.
     OddResult,
-    Error(&'a RawValue),
+    Error(&'a str),
     /// A request, a notification.
     Other,
     Malformed(&'static str),
@@ -75,7 +79,7 @@ impl Line<'_> {
             code: &'a RawValue,
         }
         let Message::Error(raw) = self.message else { return None };
-        let error: Number<'_> = serde_json::from_str(raw.get()).ok()?;
+        let error: Number<'_> = serde_json::from_str(raw).ok()?;
         error.code.get().parse().ok()
     }
 }
@@ -86,25 +90,25 @@ pub(super) struct Peek<'a> {
     pub is_error: bool,
     pub has_content: bool,
     /// The text blocks, still as JSON strings: most results have one.
-    first_text: Option<&'a RawValue>,
-    more_texts: Vec<&'a RawValue>,
+    first_text: Option<&'a str>,
+    more_texts: Vec<&'a str>,
     /// Whether there are blocks that are no text.
     pub other_blocks: bool,
-    pub structured: Option<&'a RawValue>,
+    pub structured: Option<&'a str>,
 }
 
 impl<'a> Peek<'a> {
     /// The text blocks, still as JSON strings.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &'a RawValue> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = &'a str> {
         self.first_text.into_iter().chain(self.more_texts.iter().copied())
     }
 
     /// The text, when there is just one.
-    pub(super) fn only_text(&self) -> Option<&'a RawValue> {
+    pub(super) fn only_text(&self) -> Option<&'a str> {
         self.first_text.filter(|_| self.more_texts.is_empty())
     }
 
-    fn push_text(&mut self, text: &'a RawValue) {
+    pub(super) fn push_text(&mut self, text: &'a str) {
         match self.first_text {
             None => self.first_text = Some(text),
             Some(_) => self.more_texts.push(text),
@@ -127,6 +131,14 @@ pub fn peek(bytes: &[u8]) -> Line<'_> {
         Some(_) => return Line::malformed(text, "no JSON"),
         None => return Line::malformed(text, "an empty line"),
     }
+    match scan::top(text) {
+        Some(top) => top.line(text),
+        None => closer(text),
+    }
+}
+
+/// A closer look at a line that is not as most are.
+fn closer(text: &str) -> Line<'_> {
     let mut top = Top::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
@@ -137,15 +149,16 @@ pub fn peek(bytes: &[u8]) -> Line<'_> {
     }
 }
 
+/// The members that matter, as they are written.
 #[derive(Default)]
-struct Top<'a> {
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<Found<'a>>,
-    error: Option<&'a RawValue>,
+pub(super) struct Top<'a> {
+    pub id: Option<&'a str>,
+    pub method: Option<&'a str>,
+    pub params: Option<&'a str>,
+    pub result: Option<Found<'a>>,
+    pub error: Option<&'a str>,
     /// A member stood there before: who reads the first one would read another message.
-    twice: bool,
+    pub twice: bool,
 }
 
 impl<'a> Line<'a> {
@@ -159,25 +172,24 @@ impl<'a> Top<'a> {
         if self.twice {
             return self.broken(text, "a member twice");
         }
-        let (id, params) = (self.id.map(RawValue::get), self.params);
-        let method = self.method.map(|raw| serde_json::from_str::<MethodName<'_>>(raw.get()));
-        match method {
-            Some(Ok(MethodName(method))) => {
+        let (id, params) = (self.id, self.params);
+        match self.method.map(method_name) {
+            Some(Some(method)) => {
                 Line { text, id, method: Some(method), params, message: Message::Other }
             }
-            Some(Err(_)) => self.broken(text, "a method that is no text"),
+            Some(None) => self.broken(text, "a method that is no text"),
             None => Line { text, id, method: None, params, message: self.message() },
         }
     }
 
     fn broken(self, text: &'a str, why: &'static str) -> Line<'a> {
-        let id = self.id.map(RawValue::get);
-        Line { text, id, method: None, params: None, message: Message::Malformed(why) }
+        let message = Message::Malformed(why);
+        Line { text, id: self.id, method: None, params: None, message }
     }
 
     fn message(self) -> Message<'a> {
         // JSON-RPC 1 servers write `"error":null` beside a result, and the other way round.
-        let error = self.error.filter(|raw| raw.get() != "null");
+        let error = self.error.filter(|raw| *raw != "null");
         match (self.result, error) {
             (Some(Found::Null) | None, Some(error)) => Message::Error(error),
             (Some(_), Some(_)) => Message::Malformed("both result and error"),
@@ -188,11 +200,18 @@ impl<'a> Top<'a> {
     }
 }
 
-#[derive(serde::Deserialize)]
-struct MethodName<'a>(#[serde(borrow)] Cow<'a, str>);
+fn method_name(raw: &str) -> Option<Cow<'_, str>> {
+    #[derive(serde::Deserialize)]
+    struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+    let inside = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    match inside.filter(|inside| is_plain(inside.as_bytes())) {
+        Some(plain) => Some(Cow::Borrowed(plain)),
+        None => serde_json::from_str::<Name<'_>>(raw).ok().map(|Name(name)| name),
+    }
+}
 
 /// The member `result`.
-enum Found<'a> {
+pub(super) enum Found<'a> {
     Object(Peek<'a>),
     NoObject,
     Null,
@@ -211,19 +230,30 @@ impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
         let top = self.0;
         while let Some(key) = map.next_key_seed(Name)? {
             match &*key {
-                "id" => top.twice |= top.id.replace(map.next_value()?).is_some(),
+                "id" => top.twice |= top.id.replace(map.next_value_seed(Raw)?).is_some(),
                 "result" => {
                     top.twice |= top.result.replace(map.next_value_seed(ResultSeed)?).is_some();
                 }
-                "error" => top.twice |= top.error.replace(map.next_value()?).is_some(),
-                "method" => top.twice |= top.method.replace(map.next_value()?).is_some(),
-                "params" => top.twice |= top.params.replace(map.next_value()?).is_some(),
+                "error" => top.twice |= top.error.replace(map.next_value_seed(Raw)?).is_some(),
+                "method" => top.twice |= top.method.replace(map.next_value_seed(Raw)?).is_some(),
+                "params" => top.twice |= top.params.replace(map.next_value_seed(Raw)?).is_some(),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// A value, as it is written.
+struct Raw;
+
+impl<'a> DeserializeSeed<'a> for Raw {
+    type Value = &'a str;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(RawValue::get)
     }
 }
 
@@ -311,7 +341,7 @@ impl<'a> Visitor<'a> for ResultSeed {
             match &*key {
                 "isError" => peek.is_error = map.next_value_seed(Truth)?,
                 "content" => map.next_value_seed(Blocks(&mut peek))?,
-                "structuredContent" => peek.structured = Some(map.next_value()?),
+                "structuredContent" => peek.structured = Some(map.next_value_seed(Raw)?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -423,7 +453,7 @@ impl<'a> Visitor<'a> for Blocks<'_, 'a> {
 struct Block;
 
 impl<'a> DeserializeSeed<'a> for Block {
-    type Value = Option<&'a RawValue>;
+    type Value = Option<&'a str>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
@@ -431,7 +461,7 @@ impl<'a> DeserializeSeed<'a> for Block {
 }
 
 impl<'a> Visitor<'a> for Block {
-    type Value = Option<&'a RawValue>;
+    type Value = Option<&'a str>;
 
     else_nothing!(None);
 
@@ -453,14 +483,89 @@ impl<'a> Visitor<'a> for Block {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut text: Option<&'a RawValue> = None;
+        let mut text: Option<&'a str> = None;
         while let Some(key) = map.next_key_seed(Name)? {
             if key == "text" {
-                text = Some(map.next_value()?);
+                text = Some(map.next_value_seed(Raw)?);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(text.filter(|raw| raw.get().starts_with('"')))
+        Ok(text.filter(|raw| raw.starts_with('"')))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: [&str; 14] = [
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"a":[1,-2.5e+3,0,true,null]}}}"#,
+        r#"{"id":"a\"b","jsonrpc":"2.0","result":{"content":[{"type":"text","text":"it\u00e9 \ud83e\udd8a\n"},{"type":"image","data":"x"}],"isError":true,"structuredContent":{"a":{}}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"é is no ASCII","data":[[],[{}]]}}"#,
+        r#"{ "jsonrpc" : "2.0" , "id" : null , "result" : { "content" : [ ] , "isError" : false } }"#,
+        "{\t\"method\":\r\n\"notifications/x\"\n}",
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text"},7,"x",{"text":5}],"isError":"TRUE"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":[1],"error":null}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"result":{}}"#,
+        r#"{"m\u0065thod":"x","id":1.0e-1}"#,
+        r#"{"method":"tools\/call","id":01}"#,
+        r#"{"id":-,"result":{"isError":1e999}}"#,
+        r#"{"result":{"isError":true,"isError":false,"content":[{"text":"a","text":"b"}],"content":[{"text":"c"}]},"x":{"deep":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}}"#,
+        "{}",
+        r#"{"id":1}x"#,
+    ];
+
+    /// All that a line tells.
+    fn told(line: &Line<'_>) -> String {
+        let message = match &line.message {
+            Message::Result(peek) => format!(
+                "result {} {} {:?} {} {:?}",
+                peek.is_error,
+                peek.has_content,
+                peek.texts().collect::<Vec<_>>(),
+                peek.other_blocks,
+                peek.structured
+            ),
+            Message::OddResult => "odd".to_owned(),
+            Message::Error(raw) => format!("error {raw}"),
+            Message::Other => "other".to_owned(),
+            Message::Malformed(why) => format!("malformed {why}"),
+        };
+        format!("{:?} {:?} {:?} {:?} {message}", line.text, line.id, line.method, line.params)
+    }
+
+    fn same(bytes: &[u8]) {
+        let Ok(text) = str::from_utf8(bytes) else { return };
+        let text = text.trim_ascii();
+        if text.starts_with('{') {
+            assert_eq!(told(&peek(bytes)), told(&closer(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_usual_is_what_a_closer_look_would_see() {
+        let (usual, odd) = LINES.split_at(5);
+        assert!(usual.iter().all(|line| scan::top(line).is_some()));
+        assert!(odd.iter().any(|line| scan::top(line).is_none()));
+        for line in LINES {
+            same(line.as_bytes());
+            let mut bytes = line.as_bytes().to_vec();
+            for at in 0..bytes.len() {
+                same(&bytes[..at]);
+                let was = bytes[at];
+                for other in (0..128).chain([0xc3, 0xa9]) {
+                    bytes[at] = other;
+                    same(&bytes);
+                }
+                bytes[at] = was;
+                let mut longer = bytes.clone();
+                for more in *b"\"\\{}[],:0-.e \n\0" {
+                    longer.insert(at, more);
+                    same(&longer);
+                    longer.remove(at);
+                }
+            }
+        }
     }
 }

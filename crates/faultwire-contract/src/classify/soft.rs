@@ -50,9 +50,8 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
     if !result.has_content {
         return false;
     }
-    let structured = || result.structured.is_some_and(|s| body_hints(s.get()));
-    let Some(text) = result.only_text() else { return structured() };
-    let raw = text.get();
+    let structured = || result.structured.is_some_and(body_hints);
+    let Some(raw) = result.only_text() else { return structured() };
     let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
     let hints = match first {
         Some(b'{' | b'[') => body_hints(raw),

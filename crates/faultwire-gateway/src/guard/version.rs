@@ -205,7 +205,7 @@ impl Said {
             #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<&'a RawValue>,
         }
-        let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params = seen.params.filter(|raw| raw.starts_with('{'));
         let params: Params<'_> =
             params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let meta = params.meta.map(RawValue::get).filter(|raw| raw.starts_with('{'));

@@ -97,7 +97,7 @@ pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
         #[serde(borrow, rename = "progressToken")]
         token: Option<&'a RawValue>,
     }
-    let params: Params<'a> = serde_json::from_str(line.params?.get()).ok()?;
+    let params: Params<'a> = serde_json::from_str(line.params?).ok()?;
     let meta: Meta<'a> = serde_json::from_str(params.meta?.get()).ok()?;
     Some(meta.token?.get())
 }

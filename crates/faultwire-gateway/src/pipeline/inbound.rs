@@ -315,7 +315,7 @@ impl Link {
     }
 }
 
-fn method(name: &str, params: Option<&RawValue>) -> Method {
+fn method(name: &str, params: Option<&str>) -> Method {
     #[derive(Deserialize)]
     struct Paged {
         cursor: Option<Value>,
@@ -324,7 +324,7 @@ fn method(name: &str, params: Option<&RawValue>) -> Method {
         wire::INITIALIZE => Method::Initialize,
         wire::TOOLS_CALL => Method::ToolsCall,
         wire::TOOLS_LIST => {
-            let paged = params.and_then(|p| serde_json::from_str::<Paged>(p.get()).ok());
+            let paged = params.and_then(|p| serde_json::from_str::<Paged>(p).ok());
             Method::ToolsList { first_page: paged.and_then(|p| p.cursor).is_none() }
         }
         other => Method::Other(other.into()),

@@ -161,7 +161,8 @@ impl Link {
             None => {
                 let mut reply = Patched::new(bytes);
                 if call.method.name() == wire::LISTEN
-                    && let Some(subscription) = wire::subscription(result_of(bytes))
+                    && let Some(subscription) =
+                        wire::subscription(result_of(bytes).map(RawValue::get))
                 {
                     reply.instead_of(subscription.get(), call.client_id().to_owned());
                 }

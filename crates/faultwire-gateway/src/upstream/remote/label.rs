@@ -43,7 +43,7 @@ impl Label {
             memchr::memmem::find(raw, b"protocolVersion").is_some()
                 || memchr::memchr(b'\\', raw).is_some()
         };
-        let params = seen.params.map(RawValue::get).filter(|raw| raw.starts_with('{'));
+        let params = seen.params.filter(|raw| raw.starts_with('{'));
         let params = params.filter(names);
         let params: Params<'_> =
             params.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();

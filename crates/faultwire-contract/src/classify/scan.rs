@@ -1,0 +1,274 @@
+//! The usual line, read in one go. Every message passes here twice, so this counts most of all.
+//!
+//! It knows all of JSON, but not all that can be written with it: a name with an escape in it, a
+//! result that is no object, a depth that nobody needs, and whatever is wrong, are left to a closer
+//! look, and what is found here is what would be found there.
+
+use super::peek::{Found, Peek, Top};
+use crate::quote::first_special;
+
+/// Deeper values are looked at more closely.
+const DEEPEST: u32 = 32;
+
+/// The members of a message that matter; none if it needs a closer look.
+pub(super) fn top(text: &str) -> Option<Top<'_>> {
+    let mut scan = Scan { text, at: 0 };
+    let mut top = Top::default();
+    scan.object(|scan, name| {
+        let place = match name {
+            "id" => &mut top.id,
+            "method" => &mut top.method,
+            "params" => &mut top.params,
+            "error" => &mut top.error,
+            "result" => {
+                let found = Found::Object(scan.result()?);
+                top.twice |= top.result.replace(found).is_some();
+                return Some(());
+            }
+            _ => return scan.skip(DEEPEST),
+        };
+        top.twice |= place.replace(scan.value()?).is_some();
+        Some(())
+    })?;
+    (scan.at == text.len()).then_some(top)
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn result(&mut self) -> Option<Peek<'a>> {
+        let mut peek = Peek::default();
+        self.object(|scan, name| {
+            match name {
+                "isError" => peek.is_error = scan.truth()?,
+                "content" => {
+                    peek.has_content = true;
+                    scan.list(|scan| scan.block(&mut peek))?;
+                }
+                "structuredContent" => peek.structured = Some(scan.value()?),
+                _ => scan.skip(DEEPEST)?,
+            }
+            Some(())
+        })?;
+        Some(peek)
+    }
+
+    /// A block of the content, into the peek.
+    fn block(&mut self, peek: &mut Peek<'a>) -> Option<()> {
+        let mut text = None;
+        self.object(|scan, name| {
+            if name == "text" {
+                text = Some(scan.value()?);
+                Some(())
+            } else {
+                scan.skip(DEEPEST)
+            }
+        })?;
+        match text.filter(|raw: &&str| raw.starts_with('"')) {
+            Some(text) => peek.push_text(text),
+            None => peek.other_blocks = true,
+        }
+        Some(())
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        match self.next()? {
+            b't' => self.word("true").map(|()| true),
+            b'f' => self.word("false").map(|()| false),
+            _ => None,
+        }
+    }
+
+    /// A value, as it is written.
+    fn value(&mut self) -> Option<&'a str> {
+        self.next()?;
+        let from = self.at;
+        self.skip(DEEPEST)?;
+        self.text.get(from..self.at)
+    }
+
+    fn skip(&mut self, depth: u32) -> Option<()> {
+        match self.next()? {
+            b'"' => {
+                self.at += 1;
+                self.string()
+            }
+            b'{' => {
+                let below = depth.checked_sub(1)?;
+                self.object(|scan, _| scan.skip(below))
+            }
+            b'[' => {
+                let below = depth.checked_sub(1)?;
+                self.list(|scan| scan.skip(below))
+            }
+            b't' => self.word("true"),
+            b'f' => self.word("false"),
+            b'n' => self.word("null"),
+            _ => self.number(),
+        }
+    }
+
+    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.take(b'{')?;
+        if self.next()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let name = self.name()?;
+            member(self, name)?;
+            match self.next()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn list(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.take(b'[')?;
+        if self.next()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            item(self)?;
+            match self.next()? {
+                b',' => self.at += 1,
+                b']' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// A member's name, and the colon after it. None if it is escaped.
+    fn name(&mut self) -> Option<&'a str> {
+        self.take(b'"')?;
+        let from = self.at;
+        let end = self.special()?;
+        if self.text.as_bytes()[end] != b'"' {
+            return None;
+        }
+        self.at = end + 1;
+        self.take(b':')?;
+        self.text.get(from..end)
+    }
+
+    /// The rest of a string, whose first quote is taken.
+    fn string(&mut self) -> Option<()> {
+        loop {
+            self.at = self.special()?;
+            match self.byte()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => {
+                    self.at += 1;
+                    self.escaped()?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Option<()> {
+        let escape = self.byte()?;
+        self.at += 1;
+        match escape {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.text.as_bytes().get(self.at..self.at + 4)?;
+                self.at += 4;
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// The first place from here on where a string ends, or is escaped, or is none.
+    fn special(&self) -> Option<usize> {
+        let mut at = self.at;
+        let bytes = self.text.as_bytes();
+        while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            if let Some(place) = first_special(*word) {
+                return Some(at + place);
+            }
+            at += 8;
+        }
+        let is_special = |b: &u8| *b < b' ' || *b == b'"' || *b == b'\\';
+        bytes.get(at..)?.iter().position(is_special).map(|place| at + place)
+    }
+
+    fn number(&mut self) -> Option<()> {
+        if self.byte()? == b'-' {
+            self.at += 1;
+        }
+        if self.byte()? == b'0' {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let from = self.at;
+        while self.byte().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        (self.at > from).then_some(())
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        self.text.as_bytes().get(self.at..)?.strip_prefix(word.as_bytes())?;
+        self.at += word.len();
+        Some(())
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.next()? == byte).then(|| self.at += 1)
+    }
+
+    /// The next byte that is no blank. It is not taken.
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        match self.byte()? {
+            byte if byte > b' ' => Some(byte),
+            _ => self.after_blanks(),
+        }
+    }
+
+    #[cold]
+    fn after_blanks(&mut self) -> Option<u8> {
+        while let b' ' | b'\n' | b'\r' | b'\t' = self.byte()? {
+            self.at += 1;
+        }
+        self.byte()
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
