@@ -16,11 +16,11 @@ pub(super) fn top(text: &str) -> Option<Top<'_>> {
     let mut top = Top::default();
     scan.object(|scan, name| {
         let place = match name {
-            "id" => &mut top.id,
-            "method" => &mut top.method,
-            "params" => &mut top.params,
-            "error" => &mut top.error,
-            "result" => {
+            b"id" => &mut top.id,
+            b"method" => &mut top.method,
+            b"params" => &mut top.params,
+            b"error" => &mut top.error,
+            b"result" => {
                 let found = Found::Object(scan.result()?);
                 top.twice |= top.result.replace(found).is_some();
                 return Some(());
@@ -43,12 +43,12 @@ impl<'a> Scan<'a> {
         let mut peek = Peek::default();
         self.object(|scan, name| {
             match name {
-                "isError" => peek.is_error = scan.truth()?,
-                "content" => {
+                b"isError" => peek.is_error = scan.truth()?,
+                b"content" => {
                     peek.has_content = true;
                     scan.list(|scan| scan.block(&mut peek))?;
                 }
-                "structuredContent" => peek.structured = Some(scan.value()?),
+                b"structuredContent" => peek.structured = Some(scan.value()?),
                 _ => scan.skip(DEEPEST)?,
             }
             Some(())
@@ -60,7 +60,7 @@ impl<'a> Scan<'a> {
     fn block(&mut self, peek: &mut Peek<'a>) -> Option<()> {
         let mut text = None;
         self.object(|scan, name| {
-            if name == "text" {
+            if name == b"text" {
                 text = Some(scan.value()?);
                 Some(())
             } else {
@@ -111,7 +111,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
         self.take(b'{')?;
         if self.next()? == b'}' {
             self.at += 1;
@@ -151,16 +151,17 @@ impl<'a> Scan<'a> {
     }
 
     /// A member's name, and the colon after it. None if it is escaped.
-    fn name(&mut self) -> Option<&'a str> {
+    fn name(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let from = self.at;
         let end = self.special()?;
-        if self.text.as_bytes()[end] != b'"' {
+        let (name, rest) = self.text.as_bytes().get(from..)?.split_at_checked(end - from)?;
+        if rest.first() != Some(&b'"') {
             return None;
         }
         self.at = end + 1;
         self.take(b':')?;
-        self.text.get(from..end)
+        Some(name)
     }
 
     /// The rest of a string, whose first quote is taken.
