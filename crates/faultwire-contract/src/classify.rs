@@ -31,7 +31,7 @@ pub struct Failure {
     /// What decided it.
     pub rule: String,
     /// What is known of it.
-    pub report: Report,
+    pub report: Box<Report>,
     /// The profile, when the reply already is an envelope of the contract. It passes as it is
     /// where a fault made from the report has the same bytes; else that fault's envelope goes.
     pub envelope: Option<Profile>,
@@ -122,7 +122,7 @@ pub fn malformed(contract: &Contract, why: &str) -> Failure {
 fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
     let mut report = observed(contract, Condition::UpstreamProtocol, Some(aspect));
     report.message = Some(message);
-    Failure { rule, report, envelope: None, upstream_code: None, rpc: None }
+    Failure { rule, report: report.into(), envelope: None, upstream_code: None, rpc: None }
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
@@ -134,7 +134,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         report.origin = report.origin.or(Some(Origin::Upstream));
         report.outcome = report.outcome.or(promised);
         let rule = "envelope".to_owned();
-        return Failure { rule, report, envelope: Some(profile), upstream_code, rpc };
+        let (report, envelope) = (report.into(), Some(profile));
+        return Failure { rule, report, envelope, upstream_code, rpc };
     }
     let seen = rule::shared(&evidence);
     let (condition, aspect) = match seen.map(|rule| rule.then) {
@@ -155,7 +156,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     // A body that says nothing in words is no message.
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
     report.message = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
-    Failure { rule: rule.to_owned(), report, envelope: None, upstream_code, rpc }
+    let (rule, report) = (rule.to_owned(), report.into());
+    Failure { rule, report, envelope: None, upstream_code, rpc }
 }
 
 /// The code that the reply names itself, or that a rule of the contract leads to.

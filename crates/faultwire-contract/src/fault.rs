@@ -31,7 +31,7 @@ pub struct Fault {
     retry: RetryClass,
     delay: Option<Duration>,
     status: u16,
-    public: Report,
+    public: Box<Report>,
     private: Private,
 }
 
@@ -107,14 +107,22 @@ impl Fault {
     /// ```
     pub fn new(
         contract: &Arc<Contract>,
-        report: Report,
+        report: impl Into<Box<Report>>,
+        stamp: &Stamp,
+    ) -> Result<Self, FaultError> {
+        Self::accept(contract, report.into(), stamp)
+    }
+
+    fn accept(
+        contract: &Arc<Contract>,
+        mut report: Box<Report>,
         stamp: &Stamp,
     ) -> Result<Self, FaultError> {
         let Some(&code) = contract.index.get(&report.code) else {
             return Err(FaultError::UnknownCode {
                 contract: contract.name.clone(),
                 nearest: contract.nearest_code(&report.code).map(str::to_owned),
-                code: report.code,
+                code: std::mem::take(&mut report.code),
             });
         };
         let row = &contract.codes[code];

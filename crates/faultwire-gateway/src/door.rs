@@ -342,8 +342,9 @@ impl Door {
     fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Box<Answer>>)> {
         match errand {
             Errand::Fail(failed) => {
-                let (party, call, failing) = *failed;
-                Some(self.failed(party, &call, failing))
+                // Moved are the small ones; the call stays where it is.
+                let (party, failing) = (failed.0, failed.2);
+                Some(self.failed(party, &failed.1, failing))
             }
             Errand::Record(entry) => Some((entry, None)),
             Errand::Refuse(entry, answer) => Some((entry, Some(answer))),
@@ -420,7 +421,7 @@ impl Door {
 }
 
 /// Makes the fault of a failing call, as it stands now.
-pub(crate) fn fault(party: &Party, call: &Call, mut report: Report, story: &Story) -> Fault {
+pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: &Story) -> Fault {
     let elapsed = edge::now().saturating_duration_since(call.since);
     dress(&mut report, party, u64::try_from(elapsed.as_millis()).ok(), story);
     report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
@@ -452,7 +453,7 @@ fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>, story: &St
     }
 }
 
-fn accepted(settings: &Settings, mut report: Report) -> Fault {
+fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
     // A code of another contract, which was replaced meanwhile, has its like in this one.
     if settings.contract.code(&report.code).is_none()
         && let Some(condition) = report.condition

@@ -9,7 +9,8 @@ use crate::tools::ToolFacts;
 
 /// A failure on its way to the door.
 pub(crate) struct Failing {
-    pub report: Report,
+    /// Boxed, since it is large and goes through many hands.
+    pub report: Box<Report>,
     pub upstream_code: Option<Value>,
     /// The number of the JSON-RPC error that it was.
     pub rpc: Option<i64>,
@@ -75,6 +76,12 @@ impl Failing {
 
 impl From<Report> for Failing {
     fn from(report: Report) -> Self {
+        Self::from(Box::new(report))
+    }
+}
+
+impl From<Box<Report>> for Failing {
+    fn from(report: Box<Report>) -> Self {
         Self {
             report,
             upstream_code: None,

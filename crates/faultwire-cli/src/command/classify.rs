@@ -40,7 +40,7 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
 }
 
 /// The report as a fault would tell it, without what only a real failure has.
-fn safe(contract: &Arc<Contract>, report: Report) -> Result<Report, FaultError> {
+fn safe(contract: &Arc<Contract>, report: Box<Report>) -> Result<Report, FaultError> {
     let (incident, timestamp) = (report.incident.clone(), report.timestamp.clone());
     let fault = Fault::new(contract, report, &Stamp::default())?;
     Ok(Report { incident, timestamp, ..fault.public().clone() })

@@ -87,7 +87,7 @@ impl Failed {
         let line = serde_json::to_string(reply).unwrap_or_default();
         let failure = peek(line.as_bytes()).failure(C::contract(), answers)?;
         let (number, upstream_code) = (failure.rpc, failure.upstream_code);
-        Some(Self { report: Box::new(failure.report), number, upstream_code })
+        Some(Self { report: failure.report, number, upstream_code })
     }
 
     /// Arguments that only the handler found fault with have issues as those have that fail the
