@@ -87,7 +87,7 @@ impl<S: CodeSet> Failure<S> {
     pub fn into_fault_at(self, stamp: &Stamp) -> Fault {
         let contract = S::Code::contract();
         let known = self.report.session.clone();
-        Fault::new(contract, *self.report, stamp).unwrap_or_else(|refused| {
+        Fault::new(contract, self.report, stamp).unwrap_or_else(|refused| {
             let condition = Condition::Internal;
             let report = Report {
                 condition: Some(condition),
