@@ -4,6 +4,7 @@
 //! apart: first as an envelope of the contract, then by a code that the contract knows, then by
 //! the contract's rules, then by the shared ones, and last by its shape alone.
 
+mod closer;
 mod evidence;
 mod lately;
 mod peek;
