@@ -6,6 +6,7 @@ use faultwire_contract::{Answers, BUILTINS, Sort, builtin, peek};
 use faultwire_gateway::salvage_id;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 fuzz_target!(|data: &[u8]| {
     let line = peek(data);
@@ -17,6 +18,16 @@ fuzz_target!(|data: &[u8]| {
         && let Ok(id) = serde_json::from_str::<Value>(id)
     {
         assert_eq!(built["id"], id);
+    }
+    if let (Some(built), Some(method)) = (&built, &line.method) {
+        assert_eq!(built["method"], **method);
+        let params = line.params.map(|params| serde_json::from_str::<Value>(params).ok());
+        if let Some(Some(params)) = params {
+            assert_eq!(built["params"], params);
+        }
+    }
+    if serde_json::from_slice::<&RawValue>(data.trim_ascii()).is_err() {
+        assert!(matches!(line.sort(), Sort::Malformed(_)));
     }
     match line.sort() {
         Sort::Request | Sort::Notification => assert!(line.method.is_some()),

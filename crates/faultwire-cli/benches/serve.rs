@@ -117,8 +117,12 @@ fn begin(address: &str) -> io::Result<String> {
 }
 
 /// The latencies with one call in flight, in microseconds, from the shortest on.
-async fn latencies(connection: &mut Connection, ids: &AtomicU64) -> io::Result<Vec<f64>> {
-    let (mut times, until) = (Vec::new(), Instant::now() + CELL);
+async fn latencies(
+    connection: &mut Connection,
+    ids: &AtomicU64,
+    cell: Duration,
+) -> io::Result<Vec<f64>> {
+    let (mut times, until) = (Vec::new(), Instant::now() + cell);
     while Instant::now() < until {
         let body = call(ids.fetch_add(1, Ordering::Relaxed), "ok");
         let since = Instant::now();
@@ -186,8 +190,10 @@ impl Peer {
         Ok(Self { connections, ids: AtomicU64::new(1) })
     }
 
+    /// Latencies, once it is warm.
     async fn latencies(&mut self) -> io::Result<Vec<f64>> {
-        latencies(&mut self.connections[0], &self.ids).await
+        latencies(&mut self.connections[0], &self.ids, WARM).await?;
+        latencies(&mut self.connections[0], &self.ids, CELL).await
     }
 
     /// Calls a second, once it is warm.
@@ -197,31 +203,31 @@ impl Peer {
     }
 }
 
-/// Figures of all rounds, each with that of the bare server, taken right before it.
+/// Figures of all rounds, each after the one that it is compared with.
 #[derive(Default)]
 struct Pairs(Vec<(f64, f64)>);
 
 impl Pairs {
-    fn direct(&self) -> f64 {
-        median(&mut self.0.iter().map(|(direct, _)| *direct).collect::<Vec<_>>())
+    fn before(&self) -> f64 {
+        median(&mut self.0.iter().map(|(before, _)| *before).collect::<Vec<_>>())
     }
 
-    fn ours(&self) -> f64 {
-        median(&mut self.0.iter().map(|(_, ours)| *ours).collect::<Vec<_>>())
+    fn after(&self) -> f64 {
+        median(&mut self.0.iter().map(|(_, after)| *after).collect::<Vec<_>>())
     }
 
     fn ratio(&self) -> f64 {
-        median(&mut self.0.iter().map(|(direct, ours)| ours / direct).collect::<Vec<_>>())
+        median(&mut self.0.iter().map(|(before, after)| after / before).collect::<Vec<_>>())
     }
 }
 
-/// All rounds of one gateway.
+/// All rounds of one gateway, each figure after that of the bare server.
 #[derive(Default)]
 struct Cells {
     p50: Pairs,
     ok: Pairs,
     fail: Pairs,
-    /// Without and with connections that are half open.
+    /// Of the gateway, without and with connections that are half open.
     p99: Pairs,
 }
 
@@ -277,17 +283,17 @@ async fn measure(rounds: usize) -> io::Result<()> {
     for (name, Cells { p50, ok, fail, .. }) in names.iter().zip(&all) {
         println!(
             "| direct | {:.1} µs | 1.00 | {:.0} | 1.00 | {:.0} | 1.000 |",
-            p50.direct(),
-            ok.direct(),
-            fail.direct(),
+            p50.before(),
+            ok.before(),
+            fail.before(),
         );
         println!(
             "| {name} | {:.1} µs | {:.2} | {:.0} | {:.2} | {:.0} | {:.3} |",
-            p50.ours(),
+            p50.after(),
             p50.ratio(),
-            ok.ours(),
+            ok.after(),
             ok.ratio(),
-            fail.ours(),
+            fail.after(),
             fail.ratio(),
         );
     }
@@ -295,8 +301,8 @@ async fn measure(rounds: usize) -> io::Result<()> {
     for (name, Cells { p99, .. }) in names.iter().zip(&all) {
         println!(
             "{name}: p99 {:.0} µs, with {HALF_OPEN} half-open connections {:.0} µs, × {:.2}",
-            p99.direct(),
-            p99.ours(),
+            p99.before(),
+            p99.after(),
             p99.ratio(),
         );
     }

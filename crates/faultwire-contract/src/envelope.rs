@@ -6,7 +6,7 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
 use crate::incident::is_timestamp;
-use crate::quote::{escape, quote};
+use crate::quote::quote;
 use crate::report::{Meta, Report};
 use crate::retry::RetryClass;
 use crate::template::read::Reading;
@@ -215,10 +215,11 @@ impl Fault {
     /// The same around an envelope of this fault that was made before.
     #[must_use]
     pub fn result_around(&self, envelope: &[u8], options: ResultOptions) -> Vec<u8> {
-        let mut both = Both { json: envelope.to_vec(), text: Vec::new() };
-        escape(envelope, &mut both.text);
-        let mut out = Vec::new();
-        self.write_result(&Envelope(both), options, &mut out);
+        let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
+        self.put_result(envelope, options, &mut out, |out| match str::from_utf8(envelope) {
+            Ok(text) => quote(text, out),
+            Err(_) => quote(&String::from_utf8_lossy(envelope), out),
+        });
         out
     }
 
@@ -229,17 +230,32 @@ impl Fault {
         Envelope(self.written(surface, profile, Both { json: room(), text: room() }))
     }
 
-    /// Appends the whole MCP result to `out`.
+    /// Appends the whole MCP result to `out`, around the MCP envelope of this fault.
     pub fn write_result(&self, envelope: &Envelope, options: ResultOptions, out: &mut Vec<u8>) {
-        let (contract, Envelope(Both { json, text })) = (self.contract(), envelope);
+        let Envelope(Both { json, text }) = envelope;
         out.reserve(json.len() + text.len() + 192);
+        self.put_result(json, options, out, |out| {
+            out.push(b'"');
+            out.extend_from_slice(text);
+            out.push(b'"');
+        });
+    }
+
+    fn put_result(
+        &self,
+        json: &[u8],
+        options: ResultOptions,
+        out: &mut Vec<u8>,
+        put_text: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let contract = self.contract();
         out.extend_from_slice(b"{");
         if options.modern {
             out.extend_from_slice(br#""resultType":"complete","#);
         }
-        out.extend_from_slice(br#""content":[{"type":"text","text":""#);
-        out.extend_from_slice(text);
-        out.extend_from_slice(br#""}]"#);
+        out.extend_from_slice(br#""content":[{"type":"text","text":"#);
+        put_text(out);
+        out.extend_from_slice(b"}]");
         // Structured content must be an object; an envelope may be a list.
         if !options.has_output_schema && json.first() == Some(&b'{') {
             out.extend_from_slice(br#","structuredContent":"#);

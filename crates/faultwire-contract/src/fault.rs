@@ -132,8 +132,8 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
+        Public { contract, row, stamp }.make_safe(&mut report);
         let mut public = report;
-        Public { contract, row, stamp }.make_safe(&mut public);
         public.retry = Some(retry);
         public.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
         public.status = (status != row.default_status()).then_some(status);

@@ -342,7 +342,7 @@ impl Door {
     fn prepared(&self, errand: Errand) -> Option<(Entry, Option<Box<Answer>>)> {
         match errand {
             Errand::Fail(failed) => {
-                // Moved are the small ones; the call stays where it is.
+                // The call is large, and stays where it is.
                 let (party, failing) = (failed.0, failed.2);
                 Some(self.failed(party, &failed.1, failing))
             }

@@ -44,8 +44,8 @@ impl<C: TypedCode> Failure<C> {
 
 impl<S: CodeSet> Failure<S> {
     /// From a report whose code is one of these.
-    pub(crate) fn told(report: Report) -> Self {
-        Self { report: Box::new(report), set: PhantomData }
+    pub(crate) fn told(report: impl Into<Box<Report>>) -> Self {
+        Self { report: report.into(), set: PhantomData }
     }
 
     /// Its code.

@@ -188,7 +188,7 @@ impl Asked {
         report.trace = report.trace.take().or(self.trace);
         report.meta.elapsed_ms =
             report.meta.elapsed_ms.or_else(|| u64::try_from(elapsed.as_millis()).ok());
-        let fault = Failure::<C>::told(*report).into_fault();
+        let fault = Failure::<C>::told(report).into_fault();
         let call = Call { elapsed_ms: fault.public().meta.elapsed_ms, ..Call::default() };
         let answer = log.answer_async(fault, &call, Surface::Http, Profile::default()).await;
         let mut answer = response(&answer.fault, answer.envelope);

@@ -1,8 +1,7 @@
-//! The usual line, read in one go. Every message passes here twice, so this counts most of all.
+//! The usual line, read in one go: every request and every reply comes by here.
 //!
-//! It knows all of JSON, but not all that can be written with it: a name with an escape in it, a
-//! result that is no object, a depth that nobody needs, and whatever is wrong, are left to a closer
-//! look, and what is found here is what would be found there.
+//! A name with an escape in it, a result that is no object, a depth that nobody needs, and whatever
+//! is wrong, are left to a closer look. What is taken here is read as it would be read there.
 
 use super::peek::{Found, Peek, Top};
 use crate::quote::first_special;
@@ -196,7 +195,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The first place from here on where a string ends, or is escaped, or is none.
+    /// The first place from here on where a string ends, is escaped, or has what none may hold.
     fn special(&self) -> Option<usize> {
         let mut at = self.at;
         let bytes = self.text.as_bytes();

@@ -1,7 +1,7 @@
 //! Nothing is larger than the contract says, whatever comes in.
 
 use faultwire_contract::bound::{cut, json as bound_json};
-use faultwire_contract::{Fault, Report, Surface};
+use faultwire_contract::{Fault, Report, ResultOptions, Surface};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -51,6 +51,10 @@ fn a_small_envelope_bound_keeps_the_code() {
     let fault = Fault::new(&contract, report, &STAMP).unwrap();
     let envelope = text(&fault, Surface::Mcp, contract.profile("full").unwrap());
     assert!(envelope.len() <= 1024 && envelope.contains("H-900"), "{envelope}");
+    let profile = contract.profile("full").unwrap();
+    let result = fault.call_tool_result(profile, ResultOptions::default());
+    let result: Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(result["content"][0]["text"], envelope);
 }
 
 #[test]

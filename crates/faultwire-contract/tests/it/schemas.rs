@@ -4,7 +4,7 @@ use faultwire_contract::{Fault, Meta, Report, ResultOptions, SchemaOf, Surface};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::support::{STAMP, every_contract};
+use crate::support::{STAMP, every_contract, text};
 
 fn full(code: &str) -> Report {
     serde_json::from_value(json!({
@@ -72,6 +72,44 @@ fn every_result_validates() {
                 }
             }
             assert!(!validator.is_valid(&json!({"content": [], "isError": true})));
+        }
+    }
+}
+
+#[test]
+fn t7_the_text_of_a_result_is_its_envelope() {
+    let hostile = "say \"no\"\n\\ to é \u{1f98a} \u{7} \t and much more than sixteen bytes";
+    for contract in every_contract() {
+        for profile in contract.all_profiles() {
+            for code in contract.codes() {
+                let empty = Report::new(&code.id);
+                let full = full(&code.id);
+                let rude = Report {
+                    message: Some(hostile.to_owned()),
+                    suggestion: Some(hostile.to_owned()),
+                    tool: Some(hostile.to_owned()),
+                    details: Some(json!({ hostile: [hostile, null, 1.5] })),
+                    cause: Some(json!({ "message": hostile })),
+                    ..full.clone()
+                };
+                for report in [empty, full, rude] {
+                    let fault = Fault::new(&contract, report, &STAMP).unwrap();
+                    let envelope = text(&fault, Surface::Mcp, profile);
+                    for has_output_schema in [false, true] {
+                        let options = ResultOptions { has_output_schema, modern: false };
+                        let result = fault.call_tool_result(profile, options);
+                        assert_eq!(fault.result_around(envelope.as_bytes(), options), result);
+                        let result: Value = serde_json::from_slice(&result).unwrap();
+                        assert_eq!(result["content"][0]["text"], envelope, "{}", contract.name);
+                        let told = &result["structuredContent"];
+                        if has_output_schema || !envelope.starts_with('{') {
+                            assert!(told.is_null());
+                        } else {
+                            assert_eq!(*told, serde_json::from_str::<Value>(&envelope).unwrap());
+                        }
+                    }
+                }
+            }
         }
     }
 }

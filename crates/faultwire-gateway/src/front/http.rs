@@ -7,6 +7,7 @@ mod host;
 mod mcp;
 mod pages;
 mod patience;
+mod reading;
 pub(crate) mod streams;
 
 use std::convert::Infallible;

@@ -14,7 +14,6 @@ use serde_json::{Error, Value};
 use crate::audit::call::Call;
 use crate::audit::exact;
 use crate::audit::hash::Hash;
-use crate::audit::record::EVENT_DEPTH;
 
 /// What is written of a failure.
 pub(crate) struct FaultRecord<'a> {
@@ -167,7 +166,8 @@ pub(crate) struct PrivateSide<'a> {
 }
 
 impl<'a> PrivateSide<'a> {
-    pub fn of(fault: &'a Fault, max: usize) -> Self {
+    /// Of a fault; each part as long and as deep as this at most.
+    pub fn of(fault: &'a Fault, max: usize, depth: usize) -> Self {
         let (private, public) = (fault.private(), fault.public());
         let redactor = fault.contract().redactor();
         let text = |given: Option<&'a str>, told: Option<&str>| -> Option<Cow<'a, str>> {
@@ -178,8 +178,8 @@ impl<'a> PrivateSide<'a> {
             (Some(&*cut) != told).then(|| Cow::Owned(cut.into_owned()))
         };
         let cause = private.cause().filter(|c| Some(*c) != public.cause.as_ref()).map(|c| {
-            let shallow = bound::json(c.clone(), EVENT_DEPTH, 2 * max);
-            bound::json(redactor.redact_json_credentials(shallow), EVENT_DEPTH, max)
+            let shallow = bound::json(c.clone(), depth, 2 * max);
+            bound::json(redactor.redact_json_credentials(shallow), depth, max)
         });
         Self {
             message: text(private.message(), public.message.as_deref()),

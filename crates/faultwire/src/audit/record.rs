@@ -42,7 +42,7 @@ impl Entry {
             category: &fault.code().category,
             alert: &fault.code().alert,
             fault: &told(fault),
-            private: PrivateSide::of(fault, PRIVATE_BYTES),
+            private: PrivateSide::of(fault, PRIVATE_BYTES, PRIVATE_DEPTH),
             call,
         };
         Self::failure(&record).filter(Self::fits).unwrap_or_else(|| Self::shortened(&record))
@@ -139,7 +139,8 @@ const PRIVATE_BYTES: usize = 16 * 1024;
 /// How much of each part is kept of a record that is too long.
 const SHORT_BYTES: usize = 4 * 1024;
 const EVENT_BYTES: usize = 16 * 1024;
-pub(crate) const EVENT_DEPTH: usize = 16;
+const EVENT_DEPTH: usize = 16;
+const PRIVATE_DEPTH: usize = 16;
 const ROOM_FOR_HEAD: usize = 512;
 
 /// The fault's own JSON. Who raised it without saying whose it is was the tool, and then nobody

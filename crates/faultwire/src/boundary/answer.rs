@@ -226,7 +226,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
                 report = observed::<C>(Condition::Internal, &what);
             }
         }
-        let mut failure = Failure::<C>::told(*report);
+        let mut failure = Failure::<C>::told(report);
         self.add_facts(asked, failure.report_mut());
         let fault: Fault = failure.into_fault();
         let call = Call {

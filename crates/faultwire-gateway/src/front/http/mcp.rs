@@ -1,13 +1,8 @@
 //! MCP over HTTP: which session a message belongs to, and what the protocol wants around it.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
-use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -21,6 +16,7 @@ use crate::front::http::Body;
 use crate::front::http::answer::{self, Manner, Takes, accepted, bare, refuse, refuse_with};
 use crate::front::http::begin::begin;
 use crate::front::http::body::OnEnd;
+use crate::front::http::reading::read;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
@@ -37,8 +33,6 @@ use crate::wire;
 
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
 const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
-/// How long a client may take with the next piece of its body.
-const BODY_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A request to a mount.
 pub(crate) async fn answer(
@@ -483,62 +477,4 @@ pub(super) async fn crowded(
     let failing = Failing::observed(party.contract(), condition).saying(why.to_string());
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
     refuse_with(party, takes, status, seen.id, failing, condition.rpc_code()).await
-}
-
-/// The body on one line.
-async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, String> {
-    let too_late = || "The body did not come in time".to_owned();
-    let too_long = || format!("The body has more than {limit} bytes");
-    let expected = body.size_hint().exact().and_then(|n| usize::try_from(n).ok());
-    if expected.is_some_and(|n| n > limit) {
-        return Err(too_long());
-    }
-    let mut line = Vec::with_capacity(expected.unwrap_or(0).min(64 * 1024) + 1);
-    let mut body = body;
-    let room = &mount.door.room;
-    let mut share = room.share();
-    let mut began = None;
-    loop {
-        // Most bodies come along with their head, and then there is nothing to wait for.
-        let frame = match poll_fn(|context| Poll::Ready(poll_frame(&mut body, context))).await {
-            Poll::Ready(frame) => frame,
-            Poll::Pending => {
-                began.get_or_insert_with(edge::now);
-                let next = poll_fn(|context| poll_frame(&mut body, context));
-                let Ok(frame) = tokio::time::timeout(BODY_PATIENCE, next).await else {
-                    return Err(too_late());
-                };
-                frame
-            }
-        };
-        let Some(frame) = frame else { break };
-        let frame = frame.map_err(|_| "The body was cut off".to_owned())?;
-        if let Some(data) = frame.data_ref() {
-            if line.len() + data.len() > limit {
-                return Err(too_long());
-            }
-            line.extend_from_slice(data);
-            if line.len() > SHORT {
-                share.grow(line.len()).await.map_err(|_| "There is no room for long bodies now")?;
-                let since = |began| edge::now().saturating_duration_since(began);
-                let slow = began.is_some_and(|began| since(began) > BODY_PATIENCE);
-                if slow && room.is_crowded() {
-                    return Err(too_late());
-                }
-            }
-        }
-    }
-    // Line ends are blanks in JSON; inside texts they cannot stand.
-    if memchr::memchr2(b'\n', b'\r', &line).is_some() {
-        line.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
-    }
-    line.push(b'\n');
-    Ok(line)
-}
-
-fn poll_frame(
-    body: &mut Incoming,
-    context: &mut Context<'_>,
-) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, hyper::Error>>> {
-    Pin::new(body).poll_frame(context)
 }
