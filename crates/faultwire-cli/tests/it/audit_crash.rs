@@ -115,9 +115,8 @@ fn k10_killed_200_times_nothing_acknowledged_is_lost() {
     kill_at_random(200);
 }
 
-/// `scripts/soak-audit` runs it.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; scripts/soak-audit runs it"]
 fn soak_killed_2000_times_nothing_acknowledged_is_lost() {
     kill_at_random(2000);
 }

@@ -111,41 +111,39 @@ impl<'a> Scan<'a> {
     }
 
     fn object(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
-        self.take(b'{')?;
-        if self.next()? == b'}' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
+        let mut open = self.opens(b'{', b'}')?;
+        while open {
             let name = self.name()?;
             member(self, name)?;
-            match self.next()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
+            open = self.goes_on(b'}')?;
         }
+        Some(())
     }
 
     fn list(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.take(b'[')?;
-        if self.next()? == b']' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
+        let mut open = self.opens(b'[', b']')?;
+        while open {
             item(self)?;
-            match self.next()? {
-                b',' => self.at += 1,
-                b']' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                _ => return None,
-            }
+            open = self.goes_on(b']')?;
+        }
+        Some(())
+    }
+
+    /// Whether there is anything between the brackets.
+    fn opens(&mut self, open: u8, close: u8) -> Option<bool> {
+        self.take(open)?;
+        let empty = self.next()? == close;
+        self.at += usize::from(empty);
+        Some(!empty)
+    }
+
+    /// Whether a comma follows, and not the end.
+    fn goes_on(&mut self, close: u8) -> Option<bool> {
+        let next = self.next()?;
+        self.at += 1;
+        match next {
+            b',' => Some(true),
+            _ => (next == close).then_some(false),
         }
     }
 

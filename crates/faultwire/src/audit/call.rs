@@ -69,7 +69,7 @@ pub struct Fingerprint(pub(crate) Hash);
 
 impl Serialize for Fingerprint {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&named("hmac-sha256:", &self.0))
+        serializer.serialize_str(&named(KEYED, &self.0))
     }
 }
 
@@ -87,9 +87,13 @@ impl Digest {
 
 impl Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&named("sha256:", &self.0))
+        serializer.serialize_str(&named(PLAIN, &self.0))
     }
 }
+
+/// What a keyed hash is called, and one that anybody can make.
+pub(crate) const KEYED: &str = "hmac-sha256:";
+pub(crate) const PLAIN: &str = "sha256:";
 
 /// The hash behind the name of its kind.
 fn named(kind: &str, hash: &Hash) -> String {

@@ -11,7 +11,7 @@ use faultwire_contract::{
 use serde::Serialize;
 use serde_json::{Error, Value};
 
-use crate::audit::call::Call;
+use crate::audit::call::{Call, KEYED, PLAIN};
 use crate::audit::exact;
 use crate::audit::hash::Hash;
 
@@ -92,12 +92,12 @@ fn meta(out: &mut Vec<u8>, meta: &Meta) -> Result<(), Error> {
 fn call(out: &mut Vec<u8>, call: &Call) -> Result<(), Error> {
     any(out, r#","request":"#, call.request.as_ref())?;
     text(out, r#","client":"#, call.client.as_deref());
-    hash(out, r#","arguments":"hmac-sha256:"#, call.arguments.map(|keyed| keyed.0));
+    hash(out, r#","arguments":""#, KEYED, call.arguments.map(|keyed| keyed.0));
     any(out, r#","upstream_code":"#, call.upstream_code.as_ref())?;
     any(out, r#","undeclared":"#, call.undeclared.then_some(&true))?;
     any(out, r#","elapsed_ms":"#, call.elapsed_ms.as_ref())?;
     any(out, r#","attempt":"#, call.attempt.as_ref())?;
-    hash(out, r#","envelope":"sha256:"#, call.envelope.map(|digest| digest.0));
+    hash(out, r#","envelope":""#, PLAIN, call.envelope.map(|digest| digest.0));
     Ok(())
 }
 
@@ -139,9 +139,10 @@ fn word(out: &mut Vec<u8>, lead: &str, value: Option<&str>) {
 }
 
 /// A hash, whose text the lead has begun.
-fn hash(out: &mut Vec<u8>, lead: &str, value: Option<Hash>) {
+fn hash(out: &mut Vec<u8>, lead: &str, kind: &str, value: Option<Hash>) {
     if let Some(value) = value {
         out.extend_from_slice(lead.as_bytes());
+        out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(&value.hex());
         out.push(b'"');
     }

@@ -91,9 +91,8 @@ fn k10_what_a_killed_writer_left_in_memory_is_not_built_on() {
     assert!(tried > 150, "{tried}");
 }
 
-/// `scripts/soak-audit` runs it.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; scripts/soak-audit runs it"]
 fn soak_one_trouble_after_another_loses_nothing() {
     (151..=6000).map(spread).for_each(two_troubles);
 }
