@@ -182,6 +182,18 @@ impl Link {
         if let Some(breaker) = &self.breaker {
             breaker.worked();
         }
+        let is_list = matches!(call.method, Method::ToolsList { .. });
+        if let Some(party) = call.party().filter(|party| is_list && party.is_kept_from_tools()) {
+            let listed = result_of(bytes);
+            let Some((all, kept)) = listed.and_then(|l| permitted(l, |tool| party.may_call(tool)))
+            else {
+                // Nobody knows what it tells of tools that are kept from this client.
+                let why = "a tool list that cannot be read";
+                self.fail(call, Failing::classified(malformed(self.contract(), why)));
+                return Verdict::Drop;
+            };
+            reply.instead_of(all, kept);
+        }
         if let (Some(spans), Some(party)) = (&self.door.spans, call.party()) {
             spans.ended(&call, party, None);
         }
@@ -190,13 +202,6 @@ impl Link {
             Method::ToolsList { first_page } => {
                 if let Some(page) = result_of(bytes).and_then(Page::read) {
                     self.tools().learn(page, first_page);
-                }
-                let party = call.party().filter(|party| party.is_kept_from_tools());
-                if let Some(party) = party
-                    && let Some((all, kept)) = result_of(bytes)
-                        .and_then(|list| permitted(list, |tool| party.may_call(tool)))
-                {
-                    reply.instead_of(all, kept);
                 }
             }
             Method::ToolsCall => {

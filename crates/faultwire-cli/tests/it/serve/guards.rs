@@ -16,6 +16,11 @@ struct Guarded {
 
 /// A gateway with these settings in front of the demo server.
 fn guarded(settings: &str) -> Guarded {
+    guarded_before(settings, &[FAULTWIRE, "demo-server"])
+}
+
+/// The same in front of another server.
+fn guarded_before(settings: &str, server: &[&str]) -> Guarded {
     let dir = Dir::new();
     let config = dir.join("faultwire.toml");
     for client in ["ann", "bob"] {
@@ -23,7 +28,7 @@ fn guarded(settings: &str) -> Guarded {
     }
     let settings = settings.replace("DIR", &dir.path().display().to_string());
     std::fs::write(&config, settings).unwrap();
-    let gateway = Gateway::before(&["--config", &config], &[FAULTWIRE, "demo-server"]);
+    let gateway = Gateway::before(&["--config", &config], server);
     Guarded { dir, gateway }
 }
 
@@ -203,6 +208,40 @@ fn what_a_client_may_not_call_it_does_not_hear_of() {
         let record = guarded.gateway.records().pop().unwrap();
         assert_eq!(record["fault"]["suggestion"], suggestion, "{record}");
     }
+}
+
+#[test]
+fn a_tool_list_that_cannot_be_read_is_kept_from_who_may_not_know_all_of_it() {
+    // Two lists, a list that is none, none at all: a client may take each in its own way.
+    let code = r#"
+import sys, json
+pages = ['{"tools": [], "tools": [{"name": "big"}]}', '{"tools": {"big": {}}}', '{"more": "big"}', '"big"']
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/list": r = pages[int(m["params"].get("cursor", 3))]
+    else: r = '{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}'
+    print('{"jsonrpc": "2.0", "id": %s, "result": %s}' % (json.dumps(m["id"]), r), flush=True)
+"#;
+    let guarded = guarded_before(
+        "[[client]]\nname = \"ann\"\ntoken_file = \"DIR/ann\"\ntools = [\"ec*\"]\n\
+         [[client]]\nname = \"bob\"\ntoken_file = \"DIR/bob\"\n",
+        &["python3", "-c", code],
+    );
+    for (token, is_kept) in [("ann-token", true), ("bob-token", false)] {
+        for page in ["0", "1", "2", "3"] {
+            let params = json!({ "cursor": page });
+            let request = guarded.gateway.modern(&json!(1), "tools/list", &params);
+            let request = request.header("authorization", &format!("Bearer {token}"));
+            let reply = request.send().reply();
+            assert_eq!(reply.to_string().contains("big"), !is_kept, "{token} {page}: {reply}");
+            assert_eq!(reply["error"].is_object(), is_kept, "{token} {page}: {reply}");
+        }
+    }
+    let records = guarded.gateway.records();
+    let conditions: Vec<_> = records.iter().map(|record| &record["fault"]["condition"]).collect();
+    let malformed = conditions.iter().filter(|condition| **condition == "upstream_protocol");
+    assert_eq!(malformed.count(), 4, "{records:?}");
 }
 
 #[test]
