@@ -27,6 +27,8 @@ pub(crate) struct Batch {
 #[derive(Default)]
 struct State {
     fate: Option<Fate>,
+    /// Who waits: threads, and tasks. To notify costs a system call even if nobody does.
+    waiting: usize,
     wakers: Vec<Waker>,
 }
 
@@ -49,9 +51,11 @@ impl Batch {
     pub fn settle(&self, fate: Fate) {
         let mut state = self.lock();
         state.fate.get_or_insert(fate);
-        let wakers = std::mem::take(&mut state.wakers);
+        let (waiting, wakers) = (state.waiting, std::mem::take(&mut state.wakers));
         drop(state);
-        self.done.notify_all();
+        if waiting > 0 {
+            self.done.notify_all();
+        }
         wake_all(wakers);
     }
 
@@ -59,10 +63,12 @@ impl Batch {
     pub fn wait(&self) -> Fate {
         let mut state = self.lock();
         loop {
-            match &state.fate {
-                Some(fate) => return fate.clone(),
-                None => state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+            if let Some(fate) = &state.fate {
+                return fate.clone();
             }
+            state.waiting += 1;
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 

@@ -56,7 +56,7 @@ struct Queue {
     batch: Arc<Batch>,
     writes: Writes,
     thread: Option<JoinHandle<()>>,
-    /// Who waits for room: threads, and futures.
+    /// Who waits for a change: threads, and futures that want room.
     waiting: usize,
     wakers: Vec<Waker>,
     closed: bool,
@@ -172,9 +172,7 @@ impl Shared {
                 Admission::Refused(fate) => return Place::nowhere().receipt(fate),
                 Admission::Full(back) => entry = back,
             }
-            queue.waiting += 1;
-            queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            queue.waiting -= 1;
+            queue = self.wait_for_change(queue);
         };
         self.write_if_nobody_does(queue);
         place.receipt(place.batch.wait())
@@ -246,13 +244,13 @@ impl Shared {
     pub fn close(&self) -> Result<(), AuditFailed> {
         let mut queue = self.queue();
         queue.closed = true;
-        self.change.notify_all();
+        self.tell_change(&queue);
         if WRITING.get() == self.address() {
             queue.closes_itself = true;
             return Ok(());
         }
         while queue.writes != Writes::Nobody {
-            queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.wait_for_change(queue);
         }
         let failed = queue.failed.as_ref().map(|failed| failed.why.clone());
         let thread = queue.thread.take();
@@ -323,9 +321,7 @@ impl Shared {
 
     fn take(&self, queue: &mut Queue) -> Taken {
         queue.bytes = 0;
-        if queue.waiting > 0 {
-            self.change.notify_all();
-        }
+        self.tell_change(queue);
         let wakers = std::mem::take(&mut queue.wakers);
         let entries = std::mem::take(&mut queue.entries);
         queue.entries.reserve(entries.len());
@@ -368,8 +364,22 @@ impl Shared {
             queue = self.queue();
         }
         queue.writes = Writes::Nobody;
-        self.change.notify_all();
+        self.tell_change(&queue);
         queue
+    }
+
+    fn wait_for_change<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        queue.waiting += 1;
+        queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        queue.waiting -= 1;
+        queue
+    }
+
+    /// To notify costs a system call even if nobody waits.
+    fn tell_change(&self, queue: &Queue) {
+        if queue.waiting > 0 {
+            self.change.notify_all();
+        }
     }
 
     /// The log's own thread.

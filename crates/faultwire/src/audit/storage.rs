@@ -135,7 +135,8 @@ impl Storage for Disk {
             regular(&path)?;
         }
         let file = options.open(&path)?;
-        Ok(Box::new(DiskTail { file, path }))
+        let identity = identity(&file.metadata()?);
+        Ok(Box::new(DiskTail { file, path, identity }))
     }
 
     fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -160,6 +161,7 @@ impl Storage for Disk {
 struct DiskTail {
     file: File,
     path: PathBuf,
+    identity: Identity,
 }
 
 impl Tail for DiskTail {
@@ -177,7 +179,7 @@ impl Tail for DiskTail {
 
     fn is_in_place(&self) -> io::Result<bool> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) => Ok(same_file(&found, &self.file.metadata()?)),
+            Ok(found) => Ok(identity(&found) == self.identity),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
         }
@@ -245,10 +247,13 @@ fn restrict(options: &mut OpenOptions, access: Access) {
     }
 }
 
+/// What a file keeps under whichever name: its device and its number there.
+type Identity = (u64, u64);
+
 #[cfg(unix)]
-fn same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+fn identity(found: &fs::Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+    (found.dev(), found.ino())
 }
 
 /// Elsewhere a directory cannot be opened; its names are made to last by the system itself.
@@ -261,6 +266,6 @@ fn sync_directory(_: &Path) -> io::Result<()> {
 fn restrict(_: &mut OpenOptions, _: Access) {}
 
 #[cfg(not(unix))]
-fn same_file(_: &fs::Metadata, _: &fs::Metadata) -> bool {
-    true
+fn identity(_: &fs::Metadata) -> Identity {
+    (0, 0)
 }
