@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
         Some("child") => child(),
         Some("http-child") => http_child(),
         rounds => {
-            let rounds = rounds.and_then(|r| r.parse().ok()).unwrap_or(5);
+            let rounds = rounds.and_then(|r| r.parse().ok()).unwrap_or(15);
             runtime()?.block_on(measure(rounds))
         }
     }
