@@ -4,6 +4,9 @@
 //! records them, and a third, or a task, answers. While some are on their way to disk, the next
 //! are made, and those before are told.
 
+mod answer;
+mod fault;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -11,22 +14,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log};
-use faultwire_contract::{
-    Condition, Envelope, Fault, Meta, Outcome, Redactor, Report, ResultOptions, Surface,
-};
+use faultwire_contract::{Fault, Outcome, Redactor, Surface};
 use serde_json::Value;
 
-use crate::call::{Call, Method};
+use crate::call::Call;
+use crate::edge;
 use crate::failing::{Failing, Said};
 use crate::metrics::Metrics;
-use crate::outlet::{Failed, Outlet};
+use crate::outlet::Outlet;
 use crate::party::{Asker, Party};
 use crate::request::Story;
 use crate::room::Room;
-use crate::settings::Settings;
 use crate::spans::Spans;
-use crate::tools::ToolFacts;
-use crate::{edge, wire};
+use answer::{Answer, Form, holds, under};
+pub(crate) use fault::fault;
+use fault::{accepted, dress};
 
 /// When so many wait to be answered, the client is not listened to. Nobody else ever waits here:
 /// the others bring no more than one for each open call.
@@ -103,52 +105,6 @@ pub(crate) struct Settled {
     errands: usize,
 }
 
-/// An answer that may be sent once it is recorded.
-pub(crate) struct Answer {
-    to: Arc<dyn Outlet>,
-    party: Arc<Party>,
-    line: Vec<u8>,
-    fault: Fault,
-    id: Option<Box<str>>,
-    form: Form,
-}
-
-impl Answer {
-    fn failed(&self) -> Failed<'_> {
-        Failed { line: &self.line, fault: &self.fault, number: self.form.number() }
-    }
-}
-
-/// How a failure is put on the wire.
-#[derive(Clone, Copy)]
-enum Form {
-    Result(ResultOptions),
-    Error(i64),
-    /// The contract's HTTP surface, which is no JSON-RPC.
-    Http,
-}
-
-impl Form {
-    fn surface(self) -> Surface {
-        match self {
-            Self::Result(_) | Self::Error(_) => Surface::Mcp,
-            Self::Http => Surface::Http,
-        }
-    }
-
-    fn error(fault: &Fault, rpc: Option<i64>) -> Self {
-        let observed = fault.public().condition.unwrap_or(Condition::Internal);
-        Self::Error(rpc.unwrap_or_else(|| observed.rpc_code()))
-    }
-
-    fn number(self) -> Option<i64> {
-        match self {
-            Self::Error(number) => Some(number),
-            Self::Result(_) | Self::Http => None,
-        }
-    }
-}
-
 /// What others do at the door.
 impl Door {
     /// A door that nobody watches.
@@ -222,7 +178,7 @@ impl Door {
         if let Some(spans) = &self.spans {
             spans.refused(&fault, asker.trace);
         }
-        let line = rendered(id, &fault, &envelope, form, failing.beside.as_ref());
+        let line = form.rendered(id, &fault, &envelope, failing.beside.as_ref());
         let entry = Entry::fault(&fault, &facts);
         let (to, party) = (Arc::clone(asker.outlet()), Arc::clone(party));
         let answer = Answer { to, party, line, fault, id: id.map(Into::into), form };
@@ -332,7 +288,7 @@ impl Door {
             let Some(answer) = answer else { continue };
             settled.push(match receipt {
                 Ok(_) => answer,
-                Err(why) => Box::new(unrecorded(*answer, &why)),
+                Err(why) => Box::new(answer.unrecorded(&why)),
             });
         }
         Settled { answers: settled, errands }
@@ -369,7 +325,7 @@ impl Door {
         let is_protocol = is_protocol || matches!(said, Said::Protocol(_));
         let form = match (call.surface, is_protocol) {
             (Surface::Mcp, true) => Form::error(&fault, rpc),
-            _ => form(&party.settings, call, &fault, rpc, tool, &story),
+            _ => Form::of_call(&party.settings, call, &fault, rpc, tool, &story),
         };
         let envelope = fault.envelope_twice(form.surface(), party.settings.profile);
         let facts = self.facts(call, &fault, upstream_code, &story, Some(envelope.json()));
@@ -389,7 +345,7 @@ impl Door {
             Said::Protocol(line) => under(line, call),
             Said::Envelope(line) if holds(&line, envelope.json()) => under(line, call),
             Said::Envelope(_) | Said::Whatever => {
-                rendered(Some(call.client_id()), &fault, &envelope, form, beside.as_ref())
+                form.rendered(Some(call.client_id()), &fault, &envelope, beside.as_ref())
             }
         };
         let entry = Entry::fault(&fault, &facts);
@@ -418,118 +374,4 @@ impl Door {
             undeclared: false,
         }
     }
-}
-
-/// Makes the fault of a failing call, as it stands now.
-pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: &Story) -> Fault {
-    let elapsed = edge::now().saturating_duration_since(call.since);
-    dress(&mut report, party, u64::try_from(elapsed.as_millis()).ok(), story);
-    report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
-    report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
-    report.method.get_or_insert_with(|| call.method.name().to_owned());
-    accepted(&party.settings, report)
-}
-
-/// Adds what is known of session and call. An envelope that a server made itself may know better.
-fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>, story: &Story) {
-    let said = std::mem::replace(&mut report.session, party.session().clone());
-    let session = &mut report.session;
-    let better = [
-        (&mut session.id, said.id),
-        (&mut session.role, said.role),
-        (&mut session.workspace_root, said.workspace_root),
-        (&mut session.phase, said.phase),
-        (&mut session.plan_hash, said.plan_hash),
-    ];
-    for (known, said) in better {
-        *known = said.or(known.take());
-    }
-    if report.meta.is_empty() {
-        report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
-    }
-    story.tell(report);
-    if let Some(name) = &party.name {
-        report.session.client = Some(name.clone());
-    }
-}
-
-fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
-    // A code of another contract, which was replaced meanwhile, has its like in this one.
-    if settings.contract.code(&report.code).is_none()
-        && let Some(condition) = report.condition
-    {
-        settings.contract.code_for(condition, None).id.clone_into(&mut report.code);
-        (report.retry, report.retry_after_ms, report.status) = (None, None, None);
-    }
-    let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
-    let plain = || Report {
-        origin: Some(Condition::Internal.origin()),
-        outcome: Some(Condition::Internal.outcome()),
-        ..Report::new(&contract.fallback().id)
-    };
-    Fault::new(contract, report, &stamp)
-        .or_else(|_| Fault::new(contract, plain(), &stamp))
-        .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
-}
-
-fn form(
-    settings: &Settings,
-    call: &Call,
-    fault: &Fault,
-    rpc: Option<i64>,
-    tool: ToolFacts,
-    story: &Story,
-) -> Form {
-    if call.surface == Surface::Http {
-        return Form::Http;
-    }
-    if call.method == Method::ToolsCall && settings.failures_as_results {
-        let has_output_schema = tool.has_output_schema;
-        return Form::Result(ResultOptions { has_output_schema, modern: story.is_modern() });
-    }
-    Form::error(fault, rpc)
-}
-
-/// What the client gets for a failure that could not be written down (K10).
-fn unrecorded(answer: Answer, why: &audit::AuditFailed) -> Answer {
-    let stamp = edge::stamp(answer.party.settings.show_stack);
-    let Ok(fault) = why.instead_of(&answer.fault, &stamp) else { return answer };
-    let envelope = fault.envelope_twice(answer.form.surface(), answer.party.settings.profile);
-    let line = rendered(answer.id.as_deref(), &fault, &envelope, answer.form, None);
-    Answer { line, fault, ..answer }
-}
-
-/// What the server said, under the id that the client knows.
-fn under(line: Vec<u8>, call: &Call) -> Vec<u8> {
-    if call.client_id() == call.id() { line } else { wire::with_id(&line, call.client_id()) }
-}
-
-fn rendered(
-    id: Option<&str>,
-    fault: &Fault,
-    envelope: &Envelope,
-    form: Form,
-    beside: Option<&Value>,
-) -> Vec<u8> {
-    let json = envelope.json();
-    match (form, id) {
-        (Form::Result(options), Some(id)) => {
-            wire::result(id, |out| fault.write_result(envelope, options, out))
-        }
-        (Form::Error(number), id) => {
-            let message = fault.public().message.as_deref().unwrap_or_default();
-            match beside {
-                None => wire::error(id, number, message, json),
-                Some(beside) => wire::error(id, number, message, &wire::merged(json, beside)),
-            }
-        }
-        (Form::Result(_), None) => wire::error(None, wire::INVALID_REQUEST, "", json),
-        (Form::Http, _) => json.to_vec(),
-    }
-}
-
-/// Whether the line has exactly this envelope as a text.
-fn holds(line: &[u8], envelope: &[u8]) -> bool {
-    let text = Value::from(String::from_utf8_lossy(envelope)).to_string();
-    memchr::memmem::find(line, text.as_bytes()).is_some()
 }

@@ -1,0 +1,61 @@
+//! Making the fault of a failure: what is known of session and call is added to what was reported.
+
+use faultwire_contract::{Condition, Fault, Meta, Report};
+
+use crate::call::Call;
+use crate::edge;
+use crate::party::Party;
+use crate::request::Story;
+use crate::settings::Settings;
+
+/// Makes the fault of a failing call, as it stands now.
+pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: &Story) -> Fault {
+    let elapsed = edge::now().saturating_duration_since(call.since);
+    dress(&mut report, party, u64::try_from(elapsed.as_millis()).ok(), story);
+    report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
+    report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
+    report.method.get_or_insert_with(|| call.method.name().to_owned());
+    accepted(&party.settings, report)
+}
+
+/// Adds what is known of session and call. An envelope that a server made itself may know better.
+pub(super) fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>, story: &Story) {
+    let said = std::mem::replace(&mut report.session, party.session().clone());
+    let session = &mut report.session;
+    let better = [
+        (&mut session.id, said.id),
+        (&mut session.role, said.role),
+        (&mut session.workspace_root, said.workspace_root),
+        (&mut session.phase, said.phase),
+        (&mut session.plan_hash, said.plan_hash),
+    ];
+    for (known, said) in better {
+        *known = said.or(known.take());
+    }
+    if report.meta.is_empty() {
+        report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
+    }
+    story.tell(report);
+    if let Some(name) = &party.name {
+        report.session.client = Some(name.clone());
+    }
+}
+
+pub(super) fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
+    // A code of another contract, which was replaced meanwhile, has its like in this one.
+    if settings.contract.code(&report.code).is_none()
+        && let Some(condition) = report.condition
+    {
+        settings.contract.code_for(condition, None).id.clone_into(&mut report.code);
+        (report.retry, report.retry_after_ms, report.status) = (None, None, None);
+    }
+    let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
+    let plain = || Report {
+        origin: Some(Condition::Internal.origin()),
+        outcome: Some(Condition::Internal.outcome()),
+        ..Report::new(&contract.fallback().id)
+    };
+    Fault::new(contract, report, &stamp)
+        .or_else(|_| Fault::new(contract, plain(), &stamp))
+        .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
+}
