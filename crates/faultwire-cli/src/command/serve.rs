@@ -192,7 +192,7 @@ fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upst
             for (header, variable) in &mount.headers_env {
                 let value = secret(Some(variable), None, &headers)?.unwrap_or_default();
                 remote = remote.with_header(header, &value).map_err(|e| {
-                    Problem::bad(&headers, e.to_string(), "write NAME = \"VARIABLE\"")
+                    Problem::bad(&headers, e.to_string(), "write authorization = \"VARIABLE\", say")
                 })?;
             }
             if let Some(file) = &mount.ca_file {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::serve::gateway::{Gateway, modern};
-use crate::support::Dir;
+use crate::support::{Dir, command};
 use crate::wrap::client::FAULTWIRE;
 
 fn call_at(gateway: &Gateway, path: &str, tool: &str) -> Value {
@@ -105,6 +105,26 @@ impl Drop for Secure {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A length that is not the body's, or a session that is not the client's, would reach the server.
+#[test]
+fn headers_of_the_protocol_are_not_for_settings() {
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    for header in ["Mcp-Session-Id", "content-length", "Transfer-Encoding", "accept"] {
+        let settings = format!(
+            "[[mount]]\nname = \"far\"\nurl = \"http://127.0.0.1:9/mcp\"\n\
+             headers_env = {{ {header} = \"UPSTREAM_KEY\" }}\n"
+        );
+        std::fs::write(&config, settings).unwrap();
+        let mut serve = command(&["serve", "--port", "0", "--config", &config]);
+        let ended = serve.env("UPSTREAM_KEY", "7").output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success(), "{told}");
+        assert!(told.contains(&format!("{config}:4")), "{told}");
+        assert!(told.contains(&format!("{header:?} is set by the gateway itself")), "{told}");
     }
 }
 

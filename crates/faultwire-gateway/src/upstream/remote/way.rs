@@ -30,6 +30,21 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// How long an unused connection to another server is kept.
 const KEPT: Duration = Duration::from_mins(1);
 
+/// Headers that say how a message is sent, and those of the protocol: the gateway's own.
+const OWN_HEADERS: [&str; 10] = [
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+const OF_PROTOCOL: &str = "mcp-";
+
 /// A server behind a URL.
 #[derive(Clone, Debug)]
 pub struct Remote {
@@ -50,6 +65,9 @@ pub enum RemoteError {
     /// The header has no such name or value.
     #[error("{0:?} cannot be a header")]
     Header(String),
+    /// The header is not for others to set.
+    #[error("the header {0:?} is set by the gateway itself")]
+    OwnHeader(String),
     /// The authorities to trust cannot be read.
     #[error("the certificates to trust are no PEM")]
     Trust,
@@ -72,6 +90,9 @@ impl Remote {
         let wrong = || RemoteError::Header(name.to_owned());
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        if OWN_HEADERS.contains(&header.as_str()) || header.as_str().starts_with(OF_PROTOCOL) {
+            return Err(RemoteError::OwnHeader(name.to_owned()));
+        }
         value.set_sensitive(true);
         self.headers.insert(header, value);
         Ok(self)
