@@ -1,9 +1,10 @@
 //! The legacy handshake, kept as the client sent it, to be said again to a server that was
-//! started anew.
+//! started anew, and what the client has ordered since.
 
 use faultwire_contract::peek;
 use serde_json::Value;
 
+use crate::orders::Orders;
 use crate::{request, wire};
 
 /// What the client said to begin its session.
@@ -14,6 +15,8 @@ pub(crate) struct Handshake {
     initialized: Option<Box<[u8]>>,
     /// Whether the server agreed.
     pub agreed: bool,
+    /// What it was told to do from then on.
+    pub orders: Orders,
 }
 
 impl Handshake {

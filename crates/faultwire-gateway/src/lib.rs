@@ -32,6 +32,7 @@ mod linger;
 mod link;
 mod metrics;
 mod mount;
+mod orders;
 mod outlet;
 mod party;
 mod patched;

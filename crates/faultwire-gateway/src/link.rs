@@ -82,7 +82,8 @@ pub(crate) struct State {
     pub closing: bool,
     /// How ids of our own begin.
     own: String,
-    lists: u64,
+    /// How many of them there were.
+    requests: u64,
 }
 
 /// A question of the server.
@@ -158,7 +159,7 @@ impl Link {
             noise: 0,
             closing: false,
             own: format!("\"faultwire-{:016x}-", edge::random()),
-            lists: 0,
+            requests: 0,
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
         let tools = Mutex::default();
@@ -268,8 +269,7 @@ impl Link {
         meta: Option<Value>,
         before: Option<u64>,
     ) -> Vec<u8> {
-        state.lists += 1;
-        let id = format!("{}{}\"", state.own, state.lists);
+        let id = state.own_id();
         // The call that waits for it must have time left.
         let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default / 4);
         let line = wire::list_tools(&id, None, meta.as_ref());
@@ -280,8 +280,7 @@ impl Link {
 
     /// The next page of our own question.
     pub(crate) fn next_page(state: &mut State, cursor: &str) -> Option<Vec<u8>> {
-        state.lists += 1;
-        let id = format!("{}{}\"", state.own, state.lists);
+        let id = state.own_id();
         let listing = state.listing.as_mut()?;
         if listing.pages.len() >= MOST_PAGES || listing.pages.iter().any(|page| page == cursor) {
             return None;
@@ -368,8 +367,7 @@ impl Link {
         let (answer, answered) = oneshot::channel();
         let mut pipe = self.inlet.lock();
         let mut state = self.state();
-        state.lists += 1;
-        let id = format!("{}{}\"", state.own, state.lists);
+        let id = state.own_id();
         let line = wire::request(&id, method, params);
         if method == wire::INITIALIZE {
             state.handshake.begin(&id, &line);
@@ -436,6 +434,20 @@ impl State {
         }
         let other = self.asked.keys().find(|asked| wire::same(asked, id)).cloned();
         other.is_some_and(|id| self.asked.remove(&id).is_some())
+    }
+
+    /// An id for a request of our own.
+    fn own_id(&mut self) -> String {
+        self.requests += 1;
+        format!("{}{}\"", self.own, self.requests)
+    }
+
+    /// What a new server is told that has answered the handshake.
+    pub(crate) fn ordered_again(&mut self) -> Vec<Vec<u8>> {
+        let mut orders = std::mem::take(&mut self.handshake.orders);
+        let lines = orders.again(|| self.own_id());
+        self.handshake.orders = orders;
+        lines
     }
 
     /// Whether an id is one of ours.

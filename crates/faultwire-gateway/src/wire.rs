@@ -1,5 +1,7 @@
 //! The words of JSON-RPC and MCP: what we write, and what can still be read of a broken line.
 
+use std::fmt::Display;
+
 use faultwire_contract::peek;
 use hyper::header::HeaderName;
 use serde::Deserialize;
@@ -135,7 +137,7 @@ pub(crate) fn tools_changed() -> Vec<u8> {
 }
 
 /// A request of our own. The id is written already.
-pub(crate) fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
+pub(crate) fn request(id: &str, method: &str, params: impl Display) -> Vec<u8> {
     let method = Value::from(method);
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n")
         .into_bytes()

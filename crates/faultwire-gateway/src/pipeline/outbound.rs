@@ -18,6 +18,7 @@ use crate::era;
 use crate::failing::{Failing, Said};
 use crate::guard::version;
 use crate::link::{Asked, Link, Phase, Verdict};
+use crate::orders::Orders;
 use crate::party::Bridged;
 use crate::patched::Patched;
 use crate::supervisor::Event;
@@ -129,8 +130,7 @@ impl Link {
             drop(state);
             match (asked, own, opening) {
                 (true, ..) => self.listed(bytes),
-                // A list that comes too late is of no use, and nobody's answer.
-                (_, true, _) => {}
+                (_, true, _) => self.ordered(id, line),
                 (.., true) => self.opened(line),
                 _ => self.misdirected(Some(id), bytes),
             }
@@ -210,7 +210,14 @@ impl Link {
                     metrics.succeeded(tool, edge::now().saturating_duration_since(call.since));
                 }
             }
-            Method::Other(_) => {}
+            Method::Other(ref method) => {
+                if call.bridged == Bridged::No
+                    && Orders::are_given_by(method)
+                    && let Some(params) = peek(call.line()).params
+                {
+                    self.state().handshake.orders.done(method, params);
+                }
+            }
         }
         if call.answer(line, reply) { Verdict::Drop } else { Verdict::Pass }
     }
@@ -451,14 +458,28 @@ impl Link {
         state.phase = Phase::Up;
         state.answered = true;
         let closing = state.handshake.closing().map(<[u8]>::to_vec);
+        let ordered = state.ordered_again();
         let before = self.tools().digest();
         let ask = before.is_some().then(|| self.ask_for_tools(&mut state, None, before));
         drop(state);
-        for line in closing.iter().chain(&ask) {
+        for line in closing.iter().chain(&ordered).chain(&ask) {
             self.inlet.send(&mut pipe, line);
         }
         drop(pipe);
         self.release();
+    }
+
+    /// A new server has answered what the one before it was told. Anything else of ours is a list
+    /// that comes too late, and of no use.
+    fn ordered(&self, id: &str, line: &Line<'_>) {
+        if line.failure(self.contract(), Answers::Other).is_none() {
+            return;
+        }
+        let order = self.state().handshake.orders.under(id);
+        if let Some(order) = order {
+            tracing::warn!(%order, "the server was started again and does not take an order");
+            self.event("order_refused", &order);
+        }
     }
 
     /// The answer to our own question for the tool list.

@@ -29,6 +29,8 @@ for line in sys.stdin.buffer:
         say({{"jsonrpc": "2.0", "id": m["id"], "result": {{"tools": tools}}}})
     elif m["method"] == "tools/call":
 {on_call}
+    elif "file:///never" in line.decode() or run > 1 and "file:///once" in line.decode():
+        say({{"jsonrpc": "2.0", "id": m["id"], "error": {{"code": -32002, "message": "no such resource"}}}})
     else:
         say({{"jsonrpc": "2.0", "id": m["id"], "result": {{"protocolVersion": "2025-11-25", "capabilities": {{}}, "serverInfo": {{"name": "s", "version": "1"}}}}}})
 "#,
@@ -67,6 +69,48 @@ fn the_handshake_is_said_again_with_the_clients_own_bytes() {
     assert_eq!(told["method"], "notifications/tools/list_changed");
     let ended = client.end();
     assert_eq!(ended.replies["\"first\""], 1, "the answer to the replay is ours alone");
+}
+
+#[test]
+fn what_a_client_has_ordered_is_ordered_again() {
+    let dir = Dir::new();
+    let server = scripted(&dir, "        os._exit(3)");
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let mut client = Client::wrap(&[], &server);
+    client.handshake();
+    for level in ["debug", "warning"] {
+        client.ask("logging/setLevel", &json!({ "level": level }));
+    }
+    for uri in ["file:///kept", "file:///left", "file:///once", "file:///never"] {
+        client.ask("resources/subscribe", &json!({ "uri": uri, "_meta": { "n": 1 } }));
+    }
+    client.ask("resources/unsubscribe", &json!({ "uri": "file:///left" }));
+    let answered = client.call("tool1", &json!({}));
+    assert_eq!(answered["result"]["isError"], true, "{answered}");
+
+    client.until("the second run is told", |client| {
+        client.events().contains(&"order_refused".to_owned())
+    });
+    let heard = std::fs::read_to_string(dir.path().join("heard")).unwrap();
+    let second = heard.split("run\n").nth(2).unwrap();
+    let said: Vec<Value> = second.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let orders: Vec<_> = said[2..5].iter().map(|m| (&m["method"], &m["params"])).collect();
+    let watch = |uri| json!({ "uri": uri, "_meta": { "n": 1 } });
+    assert_eq!(
+        orders,
+        [
+            (&json!("logging/setLevel"), &json!({ "level": "warning" })),
+            (&json!("resources/subscribe"), &watch("file:///kept")),
+            (&json!("resources/subscribe"), &watch("file:///once")),
+        ],
+        "{second}"
+    );
+    assert!(!second.contains("never") && !second.contains("left"), "{second}");
+    let records = client.records();
+    let refused = records.iter().find(|record| record["name"] == "order_refused").unwrap();
+    assert_eq!(refused["facts"]["uri"], "file:///once", "{refused}");
+    // Nobody hears of what we asked for.
+    assert!(client.line(Duration::from_millis(300)).is_none());
 }
 
 #[test]
