@@ -70,6 +70,8 @@ pub(crate) struct State {
     pub budget: Budget,
     /// When whoever watches the deadlines looks next.
     pub planned: Option<Instant>,
+    /// When a session was last begun again that the server had lost.
+    pub reopened: Option<Instant>,
     /// Whether this run of the server has answered anything.
     pub answered: bool,
     /// Whether this run of the server was given anything to do.
@@ -153,6 +155,7 @@ impl Link {
             questions: HashMap::new(),
             budget: Budget::new(settings.retry),
             planned: None,
+            reopened: None,
             answered: false,
             employed: false,
             batches: false,

@@ -10,7 +10,9 @@
 //! | … the call is open, its own bytes pass | … a failure: through the door |
 
 mod inbound;
+mod ours;
 mod outbound;
+mod stray;
 
 pub(crate) use inbound::Place;
-pub(crate) use outbound::{NO_ROOM, TooLong};
+pub(crate) use stray::{NO_ROOM, TooLong};

@@ -2,11 +2,11 @@
 //! rare happens here, on one thread, one thing after the other.
 
 mod ear;
+mod life;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Condition, Outcome};
@@ -20,7 +20,7 @@ use crate::tools::Known;
 use crate::upstream::pool::Pool;
 use crate::upstream::process::Group;
 use crate::upstream::remote::Remote;
-use crate::upstream::restart::{History, Next};
+use crate::upstream::restart::History;
 use crate::{edge, wire};
 use ear::Ear;
 
@@ -268,170 +268,6 @@ impl Supervisor {
             breaker.failed(now);
         }
         call.fail(failing.saying(message).outcome(outcome));
-    }
-
-    /// Whether the server is still there.
-    fn attend_server(&mut self, now: Instant) {
-        let Some(server) = &mut self.server else { return };
-        let late = server.patience.is_some_and(|patience| patience <= now);
-        match (&server.exited, server.silent, late) {
-            (Some(_), true, _) | (Some(_), false, true) => self.bury(),
-            // It says nothing any more, and does not end either.
-            (None, true, true) => {
-                server.patience = None;
-                self.signal(Signal::KILL);
-            }
-            _ => {}
-        }
-    }
-
-    /// The server is gone, and has said its last.
-    fn bury(&mut self) {
-        let Some(mut server) = self.server.take() else { return };
-        if let Some(listener) = server.listener.take() {
-            listener.end(server.silent);
-        }
-        let how = server.exited.unwrap_or_else(|| "ended".to_owned());
-        let mut pipe = self.link.inlet.lock();
-        let written = pipe.written();
-        pipe.disconnect();
-        let mut state = self.link.state();
-        let served = state.answered && state.employed;
-        let next = match self.ending {
-            Some(_) => Next::GiveUp,
-            None => self.history.ended(served, &self.link.settings().restart),
-        };
-        let why = match (&next, self.ending) {
-            (Next::GiveUp, None) => {
-                format!("{how}, {} times in a row without an answer", self.history.in_vain())
-            }
-            _ => how.clone(),
-        };
-        let until = match next {
-            Next::After(wait) => Some(edge::now() + wait),
-            Next::GiveUp => None,
-        };
-        state.phase = Phase::Down { until, why: why.clone() };
-        (state.answered, state.employed, state.listing) = (false, false, None);
-        state.questions.clear();
-        let asked = std::mem::take(&mut state.asked);
-        // What the server never got is for the next one.
-        for call in state.calls.iter_mut() {
-            if matches!(call.stage, Stage::Sent { .. }) && !call.is_out(written) {
-                call.stage = Stage::Held;
-            }
-        }
-        let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
-        let crashed = state.calls.take_all(sent);
-        drop(state);
-        drop(pipe);
-        if self.ending.is_none() {
-            tracing::warn!(run = server.run, "the server {how}");
-            self.link.event("server_ended", &json!({ "run": server.run, "how": how }));
-        }
-        for id in asked.keys() {
-            self.link.door.tell(&self.link.client, wire::cancelled(id, "the server ended"));
-        }
-        for call in crashed {
-            let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
-                .saying(format!("The server {how} with the call open"));
-            self.link.fail(call, failing);
-        }
-        self.fail_stranded();
-    }
-
-    /// Fails what waits for a server, when none will come.
-    fn fail_stranded(&self) {
-        let mut state = self.link.state();
-        let Phase::Down { until: None, why } = &state.phase else { return };
-        let why = why.clone();
-        let stranded = state.calls.take_all(|_| true);
-        drop(state);
-        for call in stranded {
-            self.link.fail(call, self.link.unreachable(None, &why));
-        }
-    }
-
-    /// Starts the server again when it is time.
-    fn attend_restart(&mut self, now: Instant) {
-        let phase = self.link.state().phase.clone();
-        match phase {
-            Phase::Down { until: Some(until), .. } if until <= now && self.ending.is_none() => {
-                match self.run() {
-                    Ok(server) => self.server = Some(server),
-                    Err(e) => {
-                        let why = format!("cannot be started ({e})");
-                        let next = self.history.ended(false, &self.link.settings().restart);
-                        let until = match next {
-                            Next::After(wait) => Some(now + wait),
-                            Next::GiveUp => None,
-                        };
-                        self.link.state().phase = Phase::Down { until, why };
-                        self.fail_stranded();
-                    }
-                }
-            }
-            Phase::Opening { until } if until <= now && self.is_remote() => self.give_up_opening(),
-            Phase::Opening { until } if until <= now => {
-                tracing::warn!("the server was started again and does not answer the handshake");
-                self.link.state().phase = Phase::Opening { until: now + GRACE };
-                self.signal(Signal::KILL);
-            }
-            _ => {}
-        }
-    }
-
-    /// Starts a run of the server, and says the handshake again if there was one.
-    fn run(&mut self) -> io::Result<Server> {
-        let Source::Command(pool) = &self.source else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let started = pool.take()?;
-        self.link.inlet.connect(started.stdin)?;
-        self.runs += 1;
-        let run = self.runs;
-        let listener = Ear::lent(&self.link, run, started.stdout)?;
-        let (events, process) = (self.link.events.clone(), started.process);
-        thread::Builder::new().name("waiter".to_owned()).spawn(move || {
-            let _ = events.send(Event::Exited(run, process.wait()));
-        })?;
-        self.open_again(run);
-        Ok(Server {
-            run,
-            group: started.group,
-            listener: Some(listener),
-            exited: None,
-            silent: false,
-            patience: None,
-        })
-    }
-
-    fn open_again(&self, run: u64) {
-        if run == 1 {
-            return;
-        }
-        self.link.event("server_started", &json!({ "run": run }));
-        if let Some(metrics) = &self.link.door.metrics {
-            metrics.restarted();
-        }
-        let mut pipe = self.link.inlet.lock();
-        let mut state = self.link.state();
-        let opening = state.handshake.opening().map(<[u8]>::to_vec);
-        if let Some(opening) = opening {
-            let until = edge::now() + self.link.settings().deadlines.start;
-            state.phase = Phase::Opening { until };
-            drop(state);
-            self.link.inlet.send(&mut pipe, &opening);
-        } else {
-            state.phase = Phase::Up;
-            self.link.tools().forget();
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(server) = &self.server {
-            server.group.signal(signal);
-        }
     }
 
     /// Ends the session as soon as the open calls are answered.

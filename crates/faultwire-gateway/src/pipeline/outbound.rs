@@ -1,18 +1,15 @@
 //! From the server to the client.
 
-use std::sync::LazyLock;
-
 use faultwire::arguments::Misfit;
 use faultwire_contract::{
-    Answers, Aspect, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, oversize, peek,
+    Answers, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, peek,
 };
-use memchr::memmem;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::stray::says_jsonrpc;
 use crate::batch;
 use crate::call::{Call, Ear, Method};
-use crate::calls::Unmatched;
 use crate::edge;
 use crate::era;
 use crate::failing::{Failing, Said};
@@ -21,25 +18,11 @@ use crate::link::{Asked, Link, Phase, Verdict};
 use crate::orders::Orders;
 use crate::party::Bridged;
 use crate::patched::Patched;
-use crate::supervisor::Event;
-use crate::tools::{Known, Page, permitted};
+use crate::tools::{Page, permitted};
 use crate::wire::{self, Flow};
 use faultwire_contract::nesting::deeper_than;
 
 const INVALID_PARAMS: i64 = -32602;
-
-/// Why a line is read over.
-#[derive(Clone, Copy)]
-pub(crate) enum TooLong {
-    /// No line may be that long.
-    Limit,
-    /// It is long, and nothing was free for it.
-    NoRoom,
-}
-
-/// What a client is told then.
-pub(crate) const NO_ROOM: &str = "The answer is long, and there was no room for it: too much waits for \
-                       clients that do not read";
 
 impl Link {
     /// A line of the server.
@@ -130,8 +113,9 @@ impl Link {
             drop(state);
             match (asked, own, opening) {
                 (true, ..) => self.listed(bytes),
-                (_, true, _) => self.ordered(id, line),
+                // The handshake may be our own, too, where several clients share a server.
                 (.., true) => self.opened(line),
+                (_, true, _) => self.ordered(id, line),
                 _ => self.misdirected(Some(id), bytes),
             }
             return Verdict::Drop;
@@ -211,11 +195,14 @@ impl Link {
                 }
             }
             Method::Other(ref method) => {
-                if call.bridged == Bridged::No
+                // A server that several clients share takes orders of none.
+                if self.client.is_somebody()
                     && Orders::are_given_by(method)
                     && let Some(params) = peek(call.line()).params
+                    && !self.state().handshake.orders.done(method, params)
                 {
-                    self.state().handshake.orders.done(method, params);
+                    let why = "there are too many to remember";
+                    self.lost_orders([json!({ "method": method, "why": why })]);
                 }
             }
         }
@@ -363,172 +350,14 @@ impl Link {
         call.progress(now);
         call.hears_progress()
     }
-
-    /// A reply that answers no open call.
-    fn misdirected(&self, id: Option<&str>, bytes: &[u8]) {
-        let mut state = self.state();
-        let (name, why) = match id.map_or(Unmatched::Unknown, |id| state.calls.unmatched(id)) {
-            Unmatched::Late(why) => ("late_reply", why),
-            Unmatched::Duplicate => ("duplicate_reply", "it was answered before"),
-            Unmatched::Unknown => ("unmatched_reply", "nobody asked"),
-        };
-        let meant = if name == "unmatched_reply" { state.calls.meant(id) } else { None };
-        drop(state);
-        let Some(call) = meant else {
-            let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
-            let facts = json!({ "id": id, "why": why, "bytes": bytes.len() });
-            return self.event(name, &facts);
-        };
-        let said = id.map_or("no id".to_owned(), |id| format!("the id {}", shortened(id)));
-        let message = format!("The server answered under {said}, which nobody asked under");
-        let aspect = Some(Aspect::WrongId);
-        self.fail(
-            call,
-            Failing::finer(self.contract(), Condition::UpstreamProtocol, aspect).saying(message),
-        );
-    }
-
-    /// Bytes that are no message. If they were meant as an answer, its call fails now.
-    pub(crate) fn garbled(&self, bytes: &[u8]) {
-        let line = peek(bytes);
-        let why = match line.sort() {
-            Sort::Malformed(why) => why,
-            _ => "no `jsonrpc`",
-        };
-        let meant = says_jsonrpc(bytes);
-        let id = wire::salvage_id(bytes).filter(|_| meant);
-        let mut state = self.state();
-        let call = match id.as_deref() {
-            Some(id) => state.calls.answered(id),
-            None if meant => state.calls.meant(None),
-            None => None,
-        };
-        if let Some(call) = call {
-            drop(state);
-            return self.fail(call, Failing::classified(malformed(self.contract(), why)));
-        }
-        state.noise += 1;
-        let count = state.noise;
-        drop(state);
-        // A server that prints its log there would fill ours.
-        if count.is_power_of_two() {
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
-            tracing::warn!(count, "the server printed something that is no message");
-            let facts = json!({ "why": why, "count": count, "begins": text.trim_end() });
-            self.event("stray_output", &facts);
-        }
-    }
-
-    /// A line that is too long. Whether it could be answered.
-    pub(crate) fn overlong(&self, id: Option<&str>, ended: bool, why: TooLong) -> bool {
-        let mut state = self.state();
-        let call = match id {
-            Some(id) => state.calls.answered(id),
-            None if ended => state.calls.meant(None),
-            None => None,
-        };
-        drop(state);
-        let limit = self.settings().limits.line_bytes;
-        match call {
-            Some(call) => {
-                let failing = Failing::classified(oversize(self.contract(), limit));
-                self.fail(
-                    call,
-                    match why {
-                        TooLong::Limit => failing,
-                        TooLong::NoRoom => failing.saying(NO_ROOM),
-                    },
-                );
-            }
-            None if ended => self.event("oversize_output", &json!({ "limit": limit })),
-            None => return false,
-        }
-        true
-    }
-
-    /// A new server has answered the handshake.
-    fn opened(&self, line: &Line<'_>) {
-        if line.failure(self.contract(), Answers::Other).is_some() {
-            tracing::warn!("the server was started again and refuses the handshake");
-            let _ = self.events.send(Event::Refused);
-            return;
-        }
-        let mut pipe = self.inlet.lock();
-        let mut state = self.state();
-        state.phase = Phase::Up;
-        state.answered = true;
-        let closing = state.handshake.closing().map(<[u8]>::to_vec);
-        let ordered = state.ordered_again();
-        let before = self.tools().digest();
-        let ask = before.is_some().then(|| self.ask_for_tools(&mut state, None, before));
-        drop(state);
-        for line in closing.iter().chain(&ordered).chain(&ask) {
-            self.inlet.send(&mut pipe, line);
-        }
-        drop(pipe);
-        self.release();
-    }
-
-    /// A new server has answered what the one before it was told. Anything else of ours is a list
-    /// that comes too late, and of no use.
-    fn ordered(&self, id: &str, line: &Line<'_>) {
-        if line.failure(self.contract(), Answers::Other).is_none() {
-            return;
-        }
-        let order = self.state().handshake.orders.under(id);
-        if let Some(order) = order {
-            tracing::warn!(%order, "the server was started again and does not take an order");
-            self.event("order_refused", &order);
-        }
-    }
-
-    /// The answer to our own question for the tool list.
-    fn listed(&self, bytes: &[u8]) {
-        let page = result_of(bytes).and_then(Page::read);
-        let mut state = self.state();
-        let Some(listing) = state.listing.as_ref() else { return };
-        let (first, before) = (listing.is_first(), listing.before);
-        let next = page.as_ref().and_then(|page| page.next.clone());
-        if let Some(page) = page {
-            self.tools().learn(page, first);
-        } else {
-            tracing::warn!("the server does not tell its tools; arguments are not checked");
-            self.tools().known = Known::Never;
-        }
-        if let Some(cursor) = next {
-            if let Some(more) = Self::next_page(&mut state, &cursor) {
-                drop(state);
-                return self.tell_server(&more);
-            }
-            // It has no end: what is known of it must do.
-            self.tools().known = Known::Yes;
-        }
-        state.listing = None;
-        let changed = before.is_some() && self.tools().digest() != before;
-        drop(state);
-        if changed {
-            self.event("tools_changed", &Value::Null);
-            self.client.send(&wire::tools_changed());
-        }
-        self.release();
-    }
 }
 
-fn says_jsonrpc(bytes: &[u8]) -> bool {
-    static WORD: LazyLock<memmem::Finder<'static>> =
-        LazyLock::new(|| memmem::Finder::new("\"jsonrpc\""));
-    WORD.find(bytes).is_some()
-}
-
-fn result_of(bytes: &[u8]) -> Option<&RawValue> {
+/// The result in a reply.
+pub(super) fn result_of(bytes: &[u8]) -> Option<&RawValue> {
     #[derive(serde::Deserialize)]
     struct Reply<'a> {
         #[serde(borrow)]
         result: &'a RawValue,
     }
     serde_json::from_slice::<Reply<'_>>(bytes).ok().map(|reply| reply.result)
-}
-
-fn shortened(id: &str) -> &str {
-    &id[..id.floor_char_boundary(64)]
 }

@@ -149,6 +149,11 @@ impl Inlet {
 }
 
 impl Pipe {
+    /// Whether the server is one behind a URL.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
     /// At which byte the next message will stand.
     pub(crate) fn position(&self) -> u64 {
         self.queued

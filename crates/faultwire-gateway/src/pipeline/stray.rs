@@ -1,0 +1,120 @@
+//! What a server says that answers no call, or is no message at all.
+
+use std::sync::LazyLock;
+
+use faultwire_contract::{Aspect, Condition, Sort, malformed, oversize, peek};
+use memchr::memmem;
+use serde_json::{Value, json};
+
+use crate::calls::Unmatched;
+use crate::failing::Failing;
+use crate::link::Link;
+use crate::wire;
+
+/// Why a line is read over.
+#[derive(Clone, Copy)]
+pub(crate) enum TooLong {
+    /// No line may be that long.
+    Limit,
+    /// It is long, and nothing was free for it.
+    NoRoom,
+}
+
+/// What a client is told then.
+pub(crate) const NO_ROOM: &str = "The answer is long, and there was no room for it: too much waits for \
+                       clients that do not read";
+
+impl Link {
+    /// A reply that answers no open call.
+    pub(super) fn misdirected(&self, id: Option<&str>, bytes: &[u8]) {
+        let mut state = self.state();
+        let (name, why) = match id.map_or(Unmatched::Unknown, |id| state.calls.unmatched(id)) {
+            Unmatched::Late(why) => ("late_reply", why),
+            Unmatched::Duplicate => ("duplicate_reply", "it was answered before"),
+            Unmatched::Unknown => ("unmatched_reply", "nobody asked"),
+        };
+        let meant = if name == "unmatched_reply" { state.calls.meant(id) } else { None };
+        drop(state);
+        let Some(call) = meant else {
+            let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
+            let facts = json!({ "id": id, "why": why, "bytes": bytes.len() });
+            return self.event(name, &facts);
+        };
+        let said = id.map_or("no id".to_owned(), |id| format!("the id {}", shortened(id)));
+        let message = format!("The server answered under {said}, which nobody asked under");
+        let aspect = Some(Aspect::WrongId);
+        self.fail(
+            call,
+            Failing::finer(self.contract(), Condition::UpstreamProtocol, aspect).saying(message),
+        );
+    }
+
+    /// Bytes that are no message. If they were meant as an answer, its call fails now.
+    pub(crate) fn garbled(&self, bytes: &[u8]) {
+        let line = peek(bytes);
+        let why = match line.sort() {
+            Sort::Malformed(why) => why,
+            _ => "no `jsonrpc`",
+        };
+        let meant = says_jsonrpc(bytes);
+        let id = wire::salvage_id(bytes).filter(|_| meant);
+        let mut state = self.state();
+        let call = match id.as_deref() {
+            Some(id) => state.calls.answered(id),
+            None if meant => state.calls.meant(None),
+            None => None,
+        };
+        if let Some(call) = call {
+            drop(state);
+            return self.fail(call, Failing::classified(malformed(self.contract(), why)));
+        }
+        state.noise += 1;
+        let count = state.noise;
+        drop(state);
+        // A server that prints its log there would fill ours.
+        if count.is_power_of_two() {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+            tracing::warn!(count, "the server printed something that is no message");
+            let facts = json!({ "why": why, "count": count, "begins": text.trim_end() });
+            self.event("stray_output", &facts);
+        }
+    }
+
+    /// A line that is too long. Whether it could be answered.
+    pub(crate) fn overlong(&self, id: Option<&str>, ended: bool, why: TooLong) -> bool {
+        let mut state = self.state();
+        let call = match id {
+            Some(id) => state.calls.answered(id),
+            None if ended => state.calls.meant(None),
+            None => None,
+        };
+        drop(state);
+        let limit = self.settings().limits.line_bytes;
+        match call {
+            Some(call) => {
+                let failing = Failing::classified(oversize(self.contract(), limit));
+                self.fail(
+                    call,
+                    match why {
+                        TooLong::Limit => failing,
+                        TooLong::NoRoom => failing.saying(NO_ROOM),
+                    },
+                );
+            }
+            None if ended => self.event("oversize_output", &json!({ "limit": limit })),
+            None => return false,
+        }
+        true
+    }
+}
+
+/// Whether it is meant as a message.
+pub(super) fn says_jsonrpc(bytes: &[u8]) -> bool {
+    static WORD: LazyLock<memmem::Finder<'static>> =
+        LazyLock::new(|| memmem::Finder::new("\"jsonrpc\""));
+    WORD.find(bytes).is_some()
+}
+
+fn shortened(id: &str) -> &str {
+    &id[..id.floor_char_boundary(64)]
+}
