@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guard::version::{decoded, encoded};
 
 /// How such headers begin.
-const PREFIX: &str = "mcp-param-";
+pub(crate) const PREFIX: &str = "mcp-param-";
 /// How a schema asks for one.
 const ASKS: &str = "x-mcp-header";
 /// Deeper ones are not looked for.

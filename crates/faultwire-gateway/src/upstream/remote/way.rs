@@ -21,6 +21,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::failing::Failing;
 use crate::front::http::Body;
+use crate::guard::mirror;
 use crate::upstream::remote::connections::{Connections, Lent, Unanswered};
 
 /// More redirects than that lead nowhere.
@@ -31,7 +32,7 @@ const CONNECTING: Duration = Duration::from_secs(10);
 const KEPT: Duration = Duration::from_mins(1);
 
 /// Headers that say how a message is sent, and those of the protocol: the gateway's own.
-const OWN_HEADERS: [&str; 10] = [
+const OWN_HEADERS: [&str; 19] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -39,11 +40,19 @@ const OWN_HEADERS: [&str; 10] = [
     "content-length",
     "content-type",
     "expect",
+    "keep-alive",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "proxy-connection",
     "te",
+    "traceparent",
+    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
-const OF_PROTOCOL: &str = "mcp-";
 
 /// A server behind a URL.
 #[derive(Clone, Debug)]
@@ -90,7 +99,8 @@ impl Remote {
         let wrong = || RemoteError::Header(name.to_owned());
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
-        if OWN_HEADERS.contains(&header.as_str()) || header.as_str().starts_with(OF_PROTOCOL) {
+        let is_argument = header.as_str().starts_with(mirror::PREFIX);
+        if is_argument || OWN_HEADERS.contains(&header.as_str()) {
             return Err(RemoteError::OwnHeader(name.to_owned()));
         }
         value.set_sensitive(true);
@@ -149,8 +159,10 @@ impl Way {
         let headers = |takes: &'static str| {
             let mut headers = HeaderMap::with_capacity(16);
             headers.insert(HOST, host(&remote.url));
-            headers
-                .extend(remote.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+            for (name, value) in &remote.headers {
+                // A host that is set takes the place of the URL's.
+                headers.insert(name, value.clone());
+            }
             headers.insert(ACCEPT, HeaderValue::from_static(takes));
             headers
         };
@@ -287,5 +299,25 @@ fn root(error: &(dyn Error + 'static)) -> String {
         Some(io::ErrorKind::ConnectionRefused) => "the connection was refused".to_owned(),
         Some(io::ErrorKind::TimedOut) => "it does not accept connections in time".to_owned(),
         _ => bottom.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_sent_once_and_those_of_the_gateway_are_not_for_others_to_set() {
+        let remote = Remote::at("http://127.0.0.1:9/mcp").unwrap();
+        let remote = remote.with_header("host", "elsewhere").unwrap();
+        let remote = remote.with_header("mcp-api-key", "7").unwrap();
+        let way = Way::new(&remote).unwrap();
+        let sent: Vec<_> = way.posting.get_all(HOST).iter().collect();
+        assert_eq!(sent, ["elsewhere"]);
+        assert_eq!(way.asking["mcp-api-key"], "7");
+        for own in ["Mcp-Name", "mcp-param-region", "TE", "traceparent", "content-length"] {
+            let refused = remote.clone().with_header(own, "7");
+            assert!(matches!(refused, Err(RemoteError::OwnHeader(name)) if name == own), "{own}");
+        }
     }
 }
