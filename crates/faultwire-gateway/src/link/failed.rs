@@ -13,6 +13,9 @@ use crate::supervisor::Event;
 use crate::tools::Known;
 use crate::{door, edge, wire};
 
+/// How long a session lasts that only a message of no call finds lost.
+const REST: Duration = Duration::from_secs(1);
+
 impl Link {
     /// A call failed. It is sent again if that is allowed, else it is answered.
     pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
@@ -101,20 +104,22 @@ impl Link {
     }
 
     /// The server does not know the session any more. It is begun again, and the call is sent
-    /// then; once.
+    /// then; once. Something that is no call may be told so for ever, and does it only after a rest.
     pub(crate) fn session_lost(&self, id: Option<&str>) {
         let mut pipe = self.inlet.lock();
         let mut state = self.state();
-        let opening = state.handshake.opening().map(<[u8]>::to_vec);
+        let (opening, now) = (state.handshake.opening().map(<[u8]>::to_vec), edge::now());
+        let rested = state.reopened.is_none_or(|at| now.saturating_duration_since(at) > REST);
         let call = id.and_then(|id| state.calls.get_mut(id));
-        let again = call.is_none_or(|call| {
+        let again = call.map_or(rested, |call| {
             call.stage = Stage::Held;
             !std::mem::replace(&mut call.lost, true)
         });
         match (&state.phase, opening) {
             (Phase::Up, Some(opening)) if again => {
-                let until = edge::now() + self.settings().deadlines.start;
+                let until = now + self.settings().deadlines.start;
                 state.phase = Phase::Opening { until };
+                state.reopened = Some(now);
                 self.watch(&mut state, Some(until));
                 drop(state);
                 self.event("session_lost", &Value::Null);

@@ -135,13 +135,14 @@ impl Remote {
     async fn bring(self: Arc<Self>, line: Bytes, label: Label) {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
         let begins = label.method.as_deref() == Some(wire::INITIALIZE);
-        let (mut headers, session) = {
+        let (mut headers, session, has_begun) = {
             let state = self.state();
-            (Arc::clone(&state.posting), state.session.clone())
+            (Arc::clone(&state.posting), state.session.clone(), state.version.is_some())
         };
         if begins {
             headers = Arc::new(self.way.posting.clone());
-        } else if label.version.is_some() {
+        } else if label.version.is_some() && !has_begun {
+            // A server of the legacy era is told the version of its handshake, whoever asks.
             let headers = Arc::make_mut(&mut headers);
             label.put(headers);
             if let Some(tool) = &label.name {

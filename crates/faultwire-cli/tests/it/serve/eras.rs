@@ -1,9 +1,14 @@
 //! Clients of one era and servers of the other.
 
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::serve::gateway::Gateway;
 use crate::support::Dir;
+use crate::wrap::client::PATIENCE;
 use crate::wrap::parts::{parts, servers};
 use crate::wrap::real::run_plan;
 
@@ -67,7 +72,41 @@ fn a_modern_client_uses_a_legacy_server() {
     let dir = Dir::new();
     let servers = servers(&dir);
     let server = servers.iter().find(|server| server.name == "everything").unwrap();
-    let gateway = Gateway::before(&[], &server.command());
+    across(&Gateway::before(&[], &server.command()));
+    let listening = Listening::start(&server.command());
+    across(&Gateway::before_url(&[], &listening.url));
+}
+
+/// A real server that listens on a port.
+struct Listening {
+    process: Child,
+    url: String,
+}
+
+impl Listening {
+    fn start(command: &[&str]) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Command::new(command[0]);
+        server.args(&command[1..]).arg("streamableHttp").env("PORT", port.to_string());
+        let process = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "it does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { process, url: format!("http://127.0.0.1:{port}/mcp") }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Modern clients and what stands behind the gateway.
+fn across(gateway: &Gateway) {
     let answer = gateway.modern(&json!("d"), "server/discover", &json!({})).send();
     let found = answer.json();
     assert_eq!(found["id"], "d");
@@ -83,6 +122,38 @@ fn a_modern_client_uses_a_legacy_server() {
         assert_eq!(got["era"], "2026-07-28", "{client}");
         assert_eq!(got["results"][0]["content"][0]["text"], "Echo: across", "{client}: {got}");
     }
+}
+
+#[test]
+fn a_legacy_server_that_modern_clients_share_comes_back_after_a_crash() {
+    let code = r#"
+import sys, json, os
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        out = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}}
+    elif m["method"] == "tools/list":
+        out = {"result": {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ["fine", "crash"]]}}
+    elif m["method"] != "tools/call":
+        out = {"error": {"code": -32601, "message": "no such method"}}
+    elif m["params"]["name"] == "crash": os._exit(3)
+    else: out = {"result": {"content": [{"type": "text", "text": str(os.getpid())}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **out}), flush=True)
+"#;
+    let gateway = Gateway::before(&["--timeout", "10s"], &["python3", "-c", code]);
+    let call = |tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        gateway.modern(&json!(1), "tools/call", &params).send().reply()["result"].clone()
+    };
+    let mut runs = std::collections::BTreeSet::new();
+    for _ in 0..3 {
+        let fine = call("fine");
+        assert_ne!(fine["isError"], true, "{fine}");
+        runs.insert(fine["content"][0]["text"].as_str().unwrap().to_owned());
+        assert_eq!(call("crash")["isError"], true);
+    }
+    assert_eq!(runs.len(), 3, "each was another process: {runs:?}");
 }
 
 #[test]

@@ -346,6 +346,49 @@ class Server(BaseHTTPRequestHandler):
     }
     let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
     assert_eq!(lost, 2);
+
+    // Clients of the modern era share a session that is the gateway's own.
+    let server = running(code);
+    let gateway = Gateway::before_url(&[], &server.url);
+    for id in 1..=3 {
+        let params = json!({ "name": "t", "arguments": {} });
+        let reply = gateway.modern(&json!(id), "tools/call", &params).send().reply();
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.ends_with(" 2025-11-25"), "{id}: {reply}");
+    }
+    assert!(gateway.records().iter().any(|record| record["name"] == "session_lost"));
+}
+
+#[test]
+fn a_server_that_knows_no_session_is_not_asked_for_ever() {
+    let code = r#"
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Server(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def answer(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items(): self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self): self.answer(405)
+    def do_DELETE(self): self.answer(200)
+    def do_POST(self):
+        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if m["method"] != "initialize": return self.answer(404)
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode(), content_type="application/json", mcp_session_id="s")
+"#;
+    let server = running(code);
+    let gateway = Gateway::before_url(&["--arguments", "off", "--timeout", "5s"], &server.url);
+    let session = gateway.begin();
+    let reply = gateway.call(&session, 1, "t", &json!({}));
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+    std::thread::sleep(Duration::from_millis(300));
+    let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
+    assert!((1..=4).contains(&lost), "{lost}");
 }
 
 /// Says on which port the server listens, and serves.
