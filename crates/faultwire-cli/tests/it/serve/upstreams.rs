@@ -359,6 +359,45 @@ class Server(BaseHTTPRequestHandler):
     assert!(gateway.records().iter().any(|record| record["name"] == "session_lost"));
 }
 
+/// The server wants each request to stand for itself, and says so inside and outside.
+#[test]
+fn a_legacy_client_uses_a_modern_server_behind_a_url() {
+    let code = r#"
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Server(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *a): pass
+    def answer(self, status, **message):
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self): self.send_error(405)
+    def do_POST(self):
+        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        params, heard = m.get("params", {}), lambda name: self.headers.get("mcp-" + name)
+        version = params.get("_meta", {}).get("io.modelcontextprotocol/protocolVersion")
+        told = [heard("protocol-version"), heard("method"), heard("name"), heard("session-id")]
+        if version != "2026-07-28" or told != [version, m["method"], params.get("name"), None]:
+            return self.answer(400, id=m.get("id"), error={"code": -32022, "message": "old", "data": {"supported": ["2026-07-28"]}})
+        result = {"resultType": "complete"}
+        if m["method"] == "server/discover": result |= {"supportedVersions": [version], "capabilities": {"tools": {}}}
+        elif m["method"] == "tools/list": result |= {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+        else: result |= {"content": [{"type": "text", "text": "heard"}]}
+        self.answer(200, id=m["id"], result=result)
+"#;
+    let server = running(code);
+    let gateway = Gateway::before_url(&[], &server.url);
+    for id in 1..=2 {
+        let session = gateway.begin();
+        let reply = gateway.call(&session, id, "t", &json!({}));
+        assert_eq!(reply["result"]["content"][0]["text"], "heard", "{reply}");
+    }
+}
+
 #[test]
 fn a_server_that_knows_no_session_is_not_asked_for_ever() {
     let code = r#"
