@@ -13,7 +13,7 @@ use crate::supervisor::Event;
 use crate::tools::Known;
 use crate::{door, edge, wire};
 
-/// How long a session lasts that only a message of no call finds lost.
+/// For a message that is no call, a lost session is begun again after this long at the earliest.
 const REST: Duration = Duration::from_secs(1);
 
 impl Link {
