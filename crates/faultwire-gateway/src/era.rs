@@ -1,16 +1,20 @@
 //! Two eras on the two sides of a gateway: what one side says, as the other understands it.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use faultwire_contract::Line;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::guard::version::{LEGACY, MODERN};
 use crate::link::Link;
 use crate::patched::Patched;
 use crate::wire;
+
+/// Members of an object, as they were written: numbers among them may be longer than ours.
+type Members = BTreeMap<String, Box<RawValue>>;
 
 /// What a server speaks, and what it said of itself.
 pub(crate) enum Era {
@@ -137,13 +141,21 @@ impl Bridge {
 
     /// A request of the client as one of the modern era.
     pub(crate) fn modern(&self, seen: &Line<'_>) -> Option<Vec<u8>> {
-        let mut message: Map<String, Value> = serde_json::from_str(seen.text).ok()?;
-        let params = message.entry("params").or_insert_with(|| json!({})).as_object_mut()?;
-        let own = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()?;
+        let members = |of: &Members, name: &str| match of.get(name) {
+            Some(raw) => serde_json::from_str::<Members>(raw.get()).ok(),
+            None => Some(Members::new()),
+        };
+        let mut message: Members = serde_json::from_str(seen.text).ok()?;
+        let mut params = members(&message, "params")?;
+        let mut own = members(&params, "_meta")?;
         for (key, value) in &*self.meta() {
-            own.insert(key.clone(), value.clone());
+            own.insert(key.clone(), to_raw_value(value).ok()?);
         }
-        let mut line = Value::Object(message).to_string().into_bytes();
+        params.insert("_meta".to_owned(), to_raw_value(&own).ok()?);
+        message.insert("params".to_owned(), to_raw_value(&params).ok()?);
+        let mut line = serde_json::to_vec(&message).ok()?;
+        // Between the members, where alone they may stand.
+        line.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
         line.push(b'\n');
         Some(line)
     }

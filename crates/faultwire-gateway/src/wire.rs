@@ -14,6 +14,9 @@ pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const PING: &str = "ping";
+/// What a user may have to think about.
+pub(crate) const SAMPLE: &str = "sampling/createMessage";
+pub(crate) const ELICIT: &str = "elicitation/create";
 pub(crate) const TOOLS_CALL: &str = "tools/call";
 pub(crate) const TOOLS_LIST: &str = "tools/list";
 pub(crate) const INITIALIZED: &str = "notifications/initialized";

@@ -272,6 +272,10 @@ impl Link {
             return refuse("The request is nested too deeply");
         }
         if !self.client.is_somebody() {
+            if line.method.as_deref() == Some(wire::PING) {
+                self.tell_server(&wire::result(id, |out| out.extend_from_slice(b"{}")));
+                return Verdict::Drop;
+            }
             return refuse("There is no one client to ask");
         }
         let mut state = self.state();
@@ -279,7 +283,7 @@ impl Link {
             drop(state);
             return refuse("Too many requests are open");
         }
-        let takes_time = line.method.as_deref() != Some(wire::PING);
+        let takes_time = matches!(line.method.as_deref(), Some(wire::SAMPLE | wire::ELICIT));
         state.asked.insert(id.into(), Asked { since: edge::now(), takes_time });
         Verdict::Pass
     }

@@ -166,7 +166,8 @@ impl Remote {
                     state.session = answer.0.headers().get(&wire::SESSION).cloned();
                     state.renew(&self.way);
                 }
-                self.hear(&link, answer, &label).await
+                let session = session.as_ref().filter(|_| !begins);
+                self.hear(&link, answer, &label, session).await
             }
             Err(error) => Some(error.failing(link.contract())),
         };
@@ -203,6 +204,7 @@ impl Remote {
         link: &Arc<Link>,
         (answer, lent): Answer,
         label: &Label,
+        session: Option<&HeaderValue>,
     ) -> Option<Failing> {
         let (head, body) = answer.into_parts();
         let limit = link.settings().limits.line_bytes;
@@ -230,8 +232,13 @@ impl Remote {
         let body = if json { line_of(body) } else { body };
         let id = label.id.as_deref();
         let seen = peek(&body);
+        if session.is_some() && trouble::knows_no_session(head.status, &body) {
+            self.lose(session);
+            link.session_lost(id);
+            return None;
+        }
         // A reply is one, whatever the status says.
-        if json && id.is_some() && seen.id == id {
+        if json && label.is_answered_by(&seen) {
             if let (Some(id), Some(wait)) = (id, trouble::retry_after(&head.headers)) {
                 link.told_to_wait(id, wait);
             }
@@ -278,7 +285,7 @@ impl Remote {
                         let event = line_of(event);
                         let seen = peek(&event);
                         let is_reply = !matches!(seen.sort(), Sort::Request | Sort::Notification);
-                        if is_reply && label.id.is_some() && seen.id != label.id.as_deref() {
+                        if is_reply && label.id.is_some() && !label.is_answered_by(&seen) {
                             return Some(wrong_reply(link, &event));
                         }
                         self.take(link, &event, &seen, label);
@@ -359,7 +366,7 @@ impl Remote {
                 let answer = remote.way.send(Method::GET, &headers, Bytes::new()).await;
                 match answer {
                     Ok(answer) if answer.0.status().is_success() => {
-                        let _ = remote.hear(&link, answer, &label).await;
+                        let _ = remote.hear(&link, answer, &label, None).await;
                     }
                     // It has none, or does not know the session any more.
                     Ok((answer, _)) if answer.status().is_client_error() => return,

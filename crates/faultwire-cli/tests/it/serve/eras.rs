@@ -138,7 +138,11 @@ for line in sys.stdin:
     elif m["method"] != "tools/call":
         out = {"error": {"code": -32601, "message": "no such method"}}
     elif m["params"]["name"] == "crash": os._exit(3)
-    else: out = {"result": {"content": [{"type": "text", "text": str(os.getpid())}]}}
+    else:
+        # It looks first whether somebody is there.
+        print('{"jsonrpc": "2.0", "id": "ping", "method": "ping"}', flush=True)
+        pong = json.loads(sys.stdin.readline())
+        out = {"result": {"content": [{"type": "text", "text": str(os.getpid())}], "isError": pong.get("result") != {}}}
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **out}), flush=True)
 "#;
     let gateway = Gateway::before(&["--timeout", "10s"], &["python3", "-c", code]);

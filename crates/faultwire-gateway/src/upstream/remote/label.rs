@@ -58,6 +58,12 @@ impl Label {
         }
     }
 
+    /// Whether a reply is the one to this request, however it spells the id.
+    pub(super) fn is_answered_by(&self, reply: &Line<'_>) -> bool {
+        let same = |(own, other): (&str, &str)| own == other || wire::same(own, other);
+        self.id.as_deref().zip(reply.id).is_some_and(same)
+    }
+
     /// The headers that the modern era wants.
     pub(super) fn put(&self, headers: &mut HeaderMap) {
         let Some(version) = &self.version else { return };

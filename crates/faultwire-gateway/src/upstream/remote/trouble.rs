@@ -5,6 +5,7 @@ use std::time::Duration;
 use faultwire_contract::{Condition, Contract, Origin, Outcome};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
+use serde::Deserialize;
 
 use crate::edge;
 use crate::failing::Failing;
@@ -59,6 +60,22 @@ fn told(status: StatusCode, body: &[u8]) -> String {
         told.push_str(&text[..end]);
     }
     told
+}
+
+/// Whether a server says in its own words that it does not know the session: the protocol has 404
+/// for that, and the servers made with the official library answer 400.
+pub(crate) fn knows_no_session(status: StatusCode, body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Reply {
+        error: Said,
+    }
+    #[derive(Deserialize)]
+    struct Said {
+        message: String,
+    }
+    let reply = || serde_json::from_slice::<Reply>(body).ok();
+    let names = |reply: Reply| reply.error.message.to_ascii_lowercase().contains("session");
+    status == StatusCode::BAD_REQUEST && reply().is_some_and(names)
 }
 
 /// How long to wait, in seconds or until a date.
