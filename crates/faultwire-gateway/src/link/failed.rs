@@ -18,9 +18,23 @@ const REST: Duration = Duration::from_secs(1);
 
 impl Link {
     /// A call failed. It is sent again if that is allowed, else it is answered.
-    pub(crate) fn fail(&self, mut call: Call, mut failing: Failing) {
-        failing.tool = self.tools().facts(call.tool());
-        self.turn_lost(&call, &failing.report.code);
+    pub(crate) fn fail(&self, call: Call, failing: Failing) {
+        self.count(&call, &failing);
+        self.settle(call, failing);
+    }
+
+    /// Calls failed together, of one cause: it counts once.
+    pub(crate) fn fail_together(&self, calls: Vec<Call>, why: impl Fn() -> Failing) {
+        if let Some(call) = calls.iter().find(|call| call.method == Method::ToolsCall) {
+            self.count(call, &why());
+        }
+        for call in calls {
+            self.settle(call, why());
+        }
+    }
+
+    /// Tells the breaker of it.
+    fn count(&self, call: &Call, failing: &Failing) {
         if let Some(breaker) = self.breaker.as_ref().filter(|_| call.method == Method::ToolsCall) {
             let condition = failing.report.condition;
             let unheard = failing.report.outcome.is_none_or(|outcome| outcome == Outcome::NotSent);
@@ -34,6 +48,11 @@ impl Link {
                 breaker.worked();
             }
         }
+    }
+
+    fn settle(&self, mut call: Call, mut failing: Failing) {
+        failing.tool = self.tools().facts(call.tool());
+        self.turn_lost(&call, &failing.report.code);
         let Some(at) = self.again(&mut call, &mut failing) else { return call.fail(failing) };
         let mut state = self.state();
         if state.calls.contains(call.id()) {

@@ -81,11 +81,10 @@ impl Supervisor {
         for id in asked.keys() {
             self.link.door.tell(&self.link.client, wire::cancelled(id, "the server ended"));
         }
-        for call in crashed {
-            let failing = Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
-                .saying(format!("The server {how} with the call open"));
-            self.link.fail(call, failing);
-        }
+        self.link.fail_together(crashed, || {
+            Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
+                .saying(format!("The server {how} with the call open"))
+        });
         self.fail_stranded();
     }
 

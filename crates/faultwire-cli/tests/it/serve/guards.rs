@@ -328,6 +328,23 @@ fn a_server_that_fails_again_and_again_is_left_alone() {
     drop(guarded.dir);
 }
 
+/// All calls that were open when a server crashed have failed, of one cause.
+#[test]
+fn one_crash_is_one_failure_however_many_calls_were_open() {
+    let guarded = guarded("contract = \"owlclaw\"\n[breaker]\nfailures = 3\nwait = \"60s\"\n");
+    std::thread::scope(|scope| {
+        let open: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| guarded.call("", "hang", &json!({})))).collect();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        guarded.call("", "crash", &json!({}));
+        for reply in open.into_iter().map(|open| open.join().unwrap()) {
+            assert_eq!(envelope(&reply)["code"], "dependency.unavailable", "{reply}");
+        }
+    });
+    let reply = guarded.call("", "echo", &json!({ "text": "x" }));
+    assert_eq!(reply["result"]["content"][0]["text"], "x", "{reply}");
+}
+
 #[test]
 fn whatever_becomes_of_the_one_who_finds_out_others_are_not_shut_out() {
     let guarded = guarded(
