@@ -87,7 +87,7 @@ pub(crate) fn introduction(initialized: &Value) -> Value {
         "ttlMs": 0,
         "cacheScope": "private",
         "supportedVersions": MODERN,
-        "capabilities": initialized.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        "capabilities": carried(initialized.get("capabilities")),
         "_meta": { "io.modelcontextprotocol/serverInfo": initialized.get("serverInfo") },
     });
     if let Some(instructions) = initialized.get("instructions") {
@@ -165,13 +165,26 @@ impl Bridge {
     }
 }
 
+/// What a server can do that a client of the other era can ask it for. Each era has its own way to
+/// be told of changes, and its own tasks.
+fn carried(capabilities: Option<&Value>) -> Value {
+    let mut all = capabilities.cloned().unwrap_or_else(|| json!({}));
+    if let Some(all) = all.as_object_mut() {
+        all.remove("tasks");
+        for one in all.values_mut().filter_map(Value::as_object_mut) {
+            one.retain(|name, _| !matches!(&**name, "listChanged" | "subscribe"));
+        }
+    }
+    all
+}
+
 fn greeting(discovered: &Value, version: &str) -> Value {
     let info = discovered
         .pointer("/_meta/io.modelcontextprotocol~1serverInfo")
         .or_else(|| discovered.get("serverInfo"));
     let mut result = json!({
         "protocolVersion": version,
-        "capabilities": discovered.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        "capabilities": carried(discovered.get("capabilities")),
         "serverInfo": info.cloned().unwrap_or_else(ourselves),
     });
     if let Some(instructions) = discovered.get("instructions") {

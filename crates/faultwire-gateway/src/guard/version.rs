@@ -155,6 +155,18 @@ pub(crate) fn removed(contract: &Contract, method: &str) -> Box<Objection> {
     Box::new(Objection { failing, number: condition.rpc_code() })
 }
 
+/// The server speaks versions in which that has no counterpart.
+pub(crate) fn not_carried(contract: &Contract, method: &str, spoken: &[&str]) -> Box<Objection> {
+    let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
+        .saying(format!(
+            "{} is no method of the versions that the server speaks",
+            shortened(method)
+        ))
+        .outcome(Outcome::NotSent);
+    failing.report.details = Some(json!({ "supported_versions": spoken }));
+    Box::new(Objection { failing, number: Condition::UnsupportedVersion.rpc_code() })
+}
+
 /// The version is none that is spoken here.
 pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Box<Objection> {
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)

@@ -24,7 +24,7 @@ for line in sys.stdin:
         out = {"error": {"code": -32022, "message": "old", "data": {"supported": ["2026-07-28"]}}}
     elif m["method"] == "server/discover":
         out = {"result": {"resultType": "complete", "supportedVersions": ["2026-07-28"],
-               "capabilities": {"tools": {}}, "instructions": "Ask nicely.",
+               "capabilities": {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "tasks": {}}, "instructions": "Ask nicely.",
                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "9"}}}}
     elif m["method"] == "tools/list":
         out = {"result": {"resultType": "complete", "tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ["who", "more"]]}}
@@ -53,6 +53,13 @@ fn a_legacy_client_uses_a_modern_server() {
         let meta: Value =
             serde_json::from_str(reply["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "tester", "{round}");
+        // Of changes it would hear nothing.
+        let watch = json!({ "jsonrpc": "2.0", "id": 6, "method": "resources/subscribe",
+                            "params": { "uri": "file:///x" } });
+        let refused = gateway.post(Some(&session), &watch).json();
+        let data = &refused["error"]["data"]["error"];
+        assert_eq!(data["code"], "protocol.unsupported_version", "{refused}");
+        assert_eq!(data["details"]["supported_versions"], json!(["2026-07-28"]), "{refused}");
         // What a legacy client cannot answer it is not asked.
         let reply = gateway.call(&session, 2, "more", &json!({}));
         let envelope = &reply["result"]["structuredContent"]["error"];
@@ -111,7 +118,11 @@ fn across(gateway: &Gateway) {
     let found = answer.json();
     assert_eq!(found["id"], "d");
     assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
-    assert!(found["result"]["capabilities"]["tools"].is_object(), "{found}");
+    assert_eq!(found["result"]["capabilities"]["tools"], json!({}), "{found}");
+    assert!(found["result"]["capabilities"]["tasks"].is_null(), "{found}");
+    let listen = gateway.modern(&json!(4), "subscriptions/listen", &json!({})).send().reply();
+    let refused = &listen["error"]["data"]["error"];
+    assert_eq!(refused["code"], "protocol.unsupported_version", "{listen}");
     let params = json!({ "name": "echo", "arguments": { "message": "across" } });
     let reply = gateway.modern(&json!(3), "tools/call", &params).send().reply();
     assert_eq!(reply["id"], 3);

@@ -6,6 +6,27 @@ use serde_json::json;
 
 use crate::serve::gateway::Gateway;
 
+/// Servers that are downloaded first take longer than an answer is held back for.
+#[test]
+fn a_server_that_takes_its_time_to_start_gets_its_session() {
+    let code = r#"
+import sys, json, time
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        time.sleep(6)
+        r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif m["method"] == "tools/list": r = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    else: r = {"content": [{"type": "text", "text": "here"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let session = gateway.begin();
+    let reply = gateway.call(&session, 1, "t", &json!({}));
+    assert_eq!(reply["result"]["content"][0]["text"], "here", "{reply}");
+}
+
 #[test]
 fn a_session_begins_is_used_and_ends() {
     let gateway = Gateway::demo(&[]);

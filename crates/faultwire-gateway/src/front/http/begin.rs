@@ -33,7 +33,8 @@ pub(super) async fn begin(
     let mut answer = if mount.is_only_modern() {
         bare(StatusCode::BAD_GATEWAY)
     } else {
-        in_session(&session, takes, line, seen).await
+        // A stream would have to begin before it is known whether there is a session to name.
+        in_session(&session, Takes { streams: false, ..takes }, line, seen).await
     };
     let mut agreed = session.running.link.state().handshake.agreed;
     if !agreed && let Some(greeting) = bridged(mount, &session, seen).await {

@@ -269,6 +269,10 @@ pub(super) async fn in_session(
     if let Some(result) = bridge.answers(seen) {
         return reply(seen, &result);
     }
+    if let Some(method) = seen.method.as_deref().filter(|method| era::is_only_legacy(method)) {
+        let objection = version::not_carried(party.contract(), method, &version::MODERN);
+        return object(party, takes, None, seen, objection).await;
+    }
     let translated = if seen.id.is_some() { bridge.modern(seen) } else { None };
     let line = translated.as_deref().unwrap_or(line);
     let way = Way { link, party, known_as: None, bridged: Bridged::LegacyClient, head: None };
@@ -316,6 +320,10 @@ async fn statelessly(
             if era::is_only_legacy(method) {
                 let objection = version::removed(party.contract(), method);
                 return object(party, takes, NOT_FOUND, seen, objection).await;
+            }
+            if method == wire::LISTEN {
+                let objection = version::not_carried(party.contract(), method, &version::LEGACY);
+                return object(party, takes, None, seen, objection).await;
             }
             Bridged::ModernClient
         }
