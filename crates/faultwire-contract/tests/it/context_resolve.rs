@@ -76,7 +76,7 @@ fn c2_six_codes_with_their_canonical_messages_always() {
 #[test]
 fn c3_no_diagnostics_whatever_the_cause() {
     let hostile = json!({"code":"cache_invalid","message":"/etc/passwd sha256:abc at x.rs:1:2",
-        "cause":{"message":"/root/secret"},"stack":"at /srv/x.js:1:2","details":{"path":"/home/me"}});
+        "cause":{"message":"/var/lib/app/secret"},"stack":"at /srv/x.js:1:2","details":{"path":"/mnt/private"}});
     assert_eq!(
         envelope("context-resolve", &hostile.to_string()),
         r#"{"error":{"code":"cache_invalid","message":"Cache exists but is invalid"}}"#

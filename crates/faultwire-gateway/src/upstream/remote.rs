@@ -182,8 +182,8 @@ impl Remote {
         }
     }
 
-    /// The server does not know this session. Another call may have found that out before, and
-    /// there is a new one already, which stays.
+    /// The server does not know the session. Another call may have found that out before, and there
+    /// is a new one already, which stays.
     fn lose(&self, session: Option<&HeaderValue>) {
         let mut state = self.state();
         if state.session.as_ref() == session {

@@ -317,23 +317,9 @@ fn a_session_that_the_server_lost_is_begun_again() {
 
 fn begun_again(says: &str) {
     let code = &r#"
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 seen = {"sessions": 0, "calls": 0}
-class Server(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def log_message(self, *a): pass
-    def answer(self, status, body=b"", **headers):
-        self.send_response(status)
-        for name, value in headers.items(): self.send_header(name.replace("_", "-"), value)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def do_GET(self): self.answer(405)
-    def do_DELETE(self): self.answer(200)
-    def do_POST(self):
-        m = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        say = lambda r, **h: self.answer(200, json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode(), content_type="application/json", **h)
+class Server(Plain):
+    def take(self, m, say):
         if m["method"] == "initialize":
             seen["sessions"] += 1
             return say({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}, mcp_session_id=f"s{seen['sessions']}")
@@ -422,9 +408,26 @@ class Server(BaseHTTPRequestHandler):
 #[test]
 fn a_server_that_knows_no_session_is_not_asked_for_ever() {
     let code = r#"
+class Server(Plain):
+    def take(self, m, say):
+        if m["method"] != "initialize": return self.answer(404)
+        say({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}, mcp_session_id="s")
+"#;
+    let server = running(code);
+    let gateway = Gateway::before_url(&["--arguments", "off", "--timeout", "5s"], &server.url);
+    let session = gateway.begin();
+    let reply = gateway.call(&session, 1, "t", &json!({}));
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+    std::thread::sleep(Duration::from_millis(300));
+    let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
+    assert!((1..=4).contains(&lost), "{lost}");
+}
+
+/// A server that has sessions, and nothing to tell by itself. What it answers says who derives it.
+const PLAIN: &str = r#"
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-class Server(BaseHTTPRequestHandler):
+class Plain(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *a): pass
     def answer(self, status, body=b"", **headers):
@@ -437,19 +440,9 @@ class Server(BaseHTTPRequestHandler):
     def do_DELETE(self): self.answer(200)
     def do_POST(self):
         m = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if m["method"] != "initialize": return self.answer(404)
-        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode(), content_type="application/json", mcp_session_id="s")
+        say = lambda r, **h: self.answer(200, json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode(), content_type="application/json", **h)
+        self.take(m, say)
 "#;
-    let server = running(code);
-    let gateway = Gateway::before_url(&["--arguments", "off", "--timeout", "5s"], &server.url);
-    let session = gateway.begin();
-    let reply = gateway.call(&session, 1, "t", &json!({}));
-    assert_eq!(reply["result"]["isError"], true, "{reply}");
-    std::thread::sleep(Duration::from_millis(300));
-    let lost = gateway.records().iter().filter(|r| r["name"] == "session_lost").count();
-    assert!((1..=4).contains(&lost), "{lost}");
-}
 
 /// Says on which port the server listens, and serves.
 const SERVE: &str = r#"
@@ -466,7 +459,7 @@ struct Running {
 
 fn running(code: &str) -> Running {
     let mut process = std::process::Command::new("python3")
-        .args(["-c", &format!("{code}{SERVE}")])
+        .args(["-c", &format!("{PLAIN}{code}{SERVE}")])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
