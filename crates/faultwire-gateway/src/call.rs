@@ -212,6 +212,11 @@ impl Call {
         true
     }
 
+    /// It did not fail after all, and was answered in another way.
+    pub(crate) fn dismiss(mut self) {
+        self.party = None;
+    }
+
     /// Where to tell of progress, and under which token, if not as it is.
     pub(crate) fn hears_progress(&self) -> Option<Ear> {
         Some((Arc::clone(self.outlet.as_ref()?), self.known_token.clone()))

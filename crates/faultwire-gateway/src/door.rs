@@ -339,6 +339,7 @@ impl Door {
         }
         let line = match said {
             Said::Nothing => {
+                call.outlet().inspect(|outlet| outlet.keep_silent());
                 let facts = audit::Call { envelope: None, ..facts };
                 return (Entry::fault(&fault, &facts), None);
             }

@@ -2,6 +2,7 @@
 //! answer takes them out; nobody waits for the other with a lock in hand.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -135,6 +136,11 @@ impl Exchange {
         }
     }
 
+    /// One reply less is to come.
+    fn waive(&self) {
+        self.put(|state| state.owed = state.owed.map(|owed| owed.saturating_sub(1)));
+    }
+
     fn push_last(&self, piece: Piece) {
         self.put(|state| {
             state.owed = state.owed.map(|owed| owed.saturating_sub(1));
@@ -171,6 +177,10 @@ impl Outlet for Exchange {
         self.push_last(Piece::Reply(self.room.hold(line.to_vec())));
     }
 
+    fn keep_silent(&self) {
+        self.waive();
+    }
+
     fn takes_messages(&self) -> bool {
         let state = self.state();
         self.streams && !state.abandoned && state.owed != Some(0)
@@ -180,6 +190,46 @@ impl Outlet for Exchange {
         for one in failed {
             let body = self.room.hold(one.line.trim_ascii_end().to_vec());
             self.push_last(Piece::Failed(body, Trouble::of(one)));
+        }
+    }
+}
+
+/// A part of an answer to several requests. Let go of without a reply, none is to come.
+pub(crate) struct Share {
+    exchange: Arc<Exchange>,
+    settled: AtomicBool,
+}
+
+impl Share {
+    pub(crate) fn of(exchange: &Arc<Exchange>) -> Self {
+        Self { exchange: Arc::clone(exchange), settled: AtomicBool::new(false) }
+    }
+}
+
+impl Outlet for Share {
+    fn send(&self, lines: &[u8]) {
+        self.exchange.send(lines);
+    }
+
+    fn reply(&self, line: &Patched<'_>) {
+        self.settled.store(true, Ordering::Relaxed);
+        self.exchange.reply(line);
+    }
+
+    fn takes_messages(&self) -> bool {
+        self.exchange.takes_messages()
+    }
+
+    fn fail(&self, failed: &[Failed<'_>]) {
+        self.settled.store(true, Ordering::Relaxed);
+        self.exchange.fail(failed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if !*self.settled.get_mut() {
+            self.exchange.waive();
         }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct State {
     pub listing: Option<Listing>,
     /// Questions of our own to the server, and who waits for the answer.
     pub questions: HashMap<String, oneshot::Sender<Vec<u8>>>,
+    /// Who wants to know first that the greeting was refused, since that may be no failure.
+    pub doubts: Option<oneshot::Sender<(Call, Failing)>>,
     pub budget: Budget,
     /// When whoever watches the deadlines looks next.
     pub planned: Option<Instant>,
@@ -93,6 +95,8 @@ pub(crate) struct Asked {
     pub since: Instant,
     /// Whether somebody may have to think about it.
     pub takes_time: bool,
+    /// Whether the client has heard of it.
+    pub is_heard: bool,
 }
 
 /// How the server is doing.
@@ -153,6 +157,7 @@ impl Link {
             handshake: Handshake::default(),
             listing: None,
             questions: HashMap::new(),
+            doubts: None,
             budget: Budget::new(settings.retry),
             planned: None,
             reopened: None,
@@ -437,6 +442,16 @@ impl State {
         }
         let other = self.asked.keys().find(|asked| wire::same(asked, id)).cloned();
         other.is_some_and(|id| self.asked.remove(&id).is_some())
+    }
+
+    /// The client hears now what it had not come for before.
+    pub(crate) fn all_asked(&mut self) {
+        self.asked.values_mut().for_each(|asked| asked.is_heard = true);
+    }
+
+    /// Whether something waits for what a user thinks.
+    pub(crate) fn waits_for_user(&self) -> bool {
+        self.asked.values().any(|asked| asked.takes_time && asked.is_heard)
     }
 
     /// An id for a request of our own.

@@ -28,10 +28,18 @@ pub(crate) trait Outlet: Send + Sync {
         true
     }
 
+    /// When its client would hear a message of so many bytes that answers nothing.
+    fn reach(&self, _bytes: usize) -> Reach {
+        Reach::Now
+    }
+
     /// Whether it takes messages that answer nothing.
     fn takes_messages(&self) -> bool {
         true
     }
+
+    /// No answer comes to a request, since its client took it back.
+    fn keep_silent(&self) {}
 
     /// Hands over the answers to requests that failed.
     fn fail(&self, failed: &[Failed<'_>]) {
@@ -40,6 +48,16 @@ pub(crate) trait Outlet: Send + Sync {
             all => self.send(&all.iter().map(|one| one.line).collect::<Vec<_>>().concat()),
         }
     }
+}
+
+/// When a client hears a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Now,
+    /// When it comes for what waits.
+    Later,
+    /// There is no room to wait in.
+    Never,
 }
 
 /// The answer to a request that failed.

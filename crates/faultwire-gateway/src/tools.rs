@@ -98,6 +98,12 @@ pub(crate) fn permitted(
         name: Box<str>,
     }
     let all = serde_json::from_str::<Listed<'_>>(result.get()).ok()?.tools.get();
+    // Some clients take no notice of case, and would read another list than this one.
+    let members: std::collections::HashMap<Box<str>, &RawValue> =
+        serde_json::from_str(result.get()).ok()?;
+    if members.keys().filter(|name| name.eq_ignore_ascii_case("tools")).count() > 1 {
+        return None;
+    }
     let tools: Vec<&RawValue> = serde_json::from_str(all).ok()?;
     let is_kept = |tool: &&&RawValue| {
         serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| may_call(&tool.name))

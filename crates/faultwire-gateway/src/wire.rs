@@ -37,6 +37,8 @@ pub(crate) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) const PARSE_ERROR: i64 = -32700;
 /// The request is none.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+const INTERNAL: i64 = -32603;
 
 /// What the protocol does with an error beside telling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub(crate) enum Flow {
     /// Its data has a form that the protocol fixes and clients go on with: versions to choose
     /// from, capabilities to declare, headers to mend. It is a failure, and passes as it is.
     Negotiation,
-    /// It asks the user to open an address, and is no failure at all.
+    /// It asks the user to open an address, and is no failure at all in the legacy era.
     Elicitation,
 }
 
@@ -57,6 +59,17 @@ impl Flow {
             Some(-32042) => Self::Elicitation,
             _ => Self::Failure,
         }
+    }
+}
+
+/// A number of the legacy era as the modern one has it, which keeps what lies between -32099 and
+/// -32020 to itself, and has no number of its own for what is not found.
+pub(crate) fn modern_number(number: i64) -> i64 {
+    match number {
+        -32002 => INVALID_PARAMS,
+        -32022..=-32020 => number,
+        -32099..=-32020 => INTERNAL,
+        _ => number,
     }
 }
 
@@ -71,12 +84,15 @@ pub(crate) fn result(id: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     line
 }
 
-/// A JSON-RPC error and a line end. The id of a request that could not be read is `null`, as
-/// JSON-RPC wants it.
+/// A JSON-RPC error and a line end. The id of a request that could not be read is left out, as MCP
+/// wants it: official clients take no `null`.
 pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -> Vec<u8> {
     let mut line = Vec::with_capacity(data.len() + message.len() + 80);
-    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    line.extend_from_slice(id.unwrap_or("null").as_bytes());
+    line.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    if let Some(id) = id {
+        line.extend_from_slice(br#","id":"#);
+        line.extend_from_slice(id.as_bytes());
+    }
     let head = format!(r#","error":{{"code":{number},"message":{},"data":"#, Value::from(message));
     line.extend_from_slice(head.as_bytes());
     line.extend_from_slice(data);

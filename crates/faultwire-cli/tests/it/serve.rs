@@ -1,5 +1,6 @@
 //! `faultwire serve`, with real clients and servers on both sides.
 
+mod batches;
 mod conformance;
 mod crowd;
 mod eras;

@@ -3,6 +3,7 @@
 mod answer;
 mod begin;
 mod body;
+mod handing;
 mod host;
 mod mcp;
 mod pages;

@@ -46,7 +46,7 @@ impl Link {
         self.message_of_client(asker, line, place)
     }
 
-    /// The same for a line that was looked at already.
+    /// The same for a line that was looked at already, and is no batch.
     pub(crate) fn hear_seen(
         &self,
         asker: Asker<'_>,
@@ -54,10 +54,10 @@ impl Link {
         seen: &Line<'_>,
         place: Place,
     ) -> Verdict {
-        match line.trim_ascii_start().first() {
-            None | Some(b'[') => self.hear_client(asker, line, place),
-            Some(_) => self.seen_of_client(asker, line, seen, place),
+        if line.trim_ascii_start().is_empty() {
+            return Verdict::Drop;
         }
+        self.seen_of_client(asker, line, seen, place)
     }
 
     /// A line of the client that is too long, of which only the id is known.

@@ -16,13 +16,12 @@ use crate::failing::{Failing, Said};
 use crate::guard::version;
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::orders::Orders;
+use crate::outlet::Reach;
 use crate::party::Bridged;
 use crate::patched::Patched;
 use crate::tools::{Page, permitted};
 use crate::wire::{self, Flow};
 use faultwire_contract::nesting::deeper_than;
-
-const INVALID_PARAMS: i64 = -32602;
 
 impl Link {
     /// A line of the server.
@@ -211,12 +210,15 @@ impl Link {
 
     fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let flow = Flow::of(line.error_number());
-        if flow == Flow::Elicitation {
+        if flow == Flow::Elicitation && !call.story().is_modern() {
             let passed = call.answer(line, Patched::new(bytes));
             return if passed { Verdict::Drop } else { Verdict::Pass };
         }
         let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
+        if call.bridged == Bridged::ModernClient {
+            failing.rpc = failing.rpc.map(wire::modern_number);
+        }
         if failing.report.retry_after_ms.is_none() && call.wait.is_some() {
             failing = failing.after(self.contract(), call.wait);
         }
@@ -231,9 +233,20 @@ impl Link {
             _ => Said::Whatever,
         };
         // What was asked was the next round of a tool that has run already, not the tool.
-        failing.is_protocol = failing.rpc == Some(INVALID_PARAMS) && call.story().is_next_round();
+        failing.is_protocol =
+            failing.rpc == Some(wire::INVALID_PARAMS) && call.story().is_next_round();
         self.advise(&call, &mut failing);
-        self.fail(call, failing);
+        let doubts = match call.method {
+            Method::Initialize => self.state().doubts.take(),
+            _ => None,
+        };
+        let refused = match doubts {
+            Some(doubts) => doubts.send((call, failing)).err(),
+            None => Some((call, failing)),
+        };
+        if let Some((call, failing)) = refused {
+            self.fail(call, failing);
+        }
         Verdict::Drop
     }
 
@@ -278,13 +291,18 @@ impl Link {
             }
             return refuse("There is no one client to ask");
         }
+        let reach = self.client.reach(bytes.len());
+        if reach == Reach::Never {
+            return refuse("Nobody takes the request");
+        }
         let mut state = self.state();
         if state.asked.len() >= self.settings().limits.in_flight {
             drop(state);
             return refuse("Too many requests are open");
         }
         let takes_time = matches!(line.method.as_deref(), Some(wire::SAMPLE | wire::ELICIT));
-        state.asked.insert(id.into(), Asked { since: edge::now(), takes_time });
+        let is_heard = reach == Reach::Now;
+        state.asked.insert(id.into(), Asked { since: edge::now(), takes_time, is_heard });
         Verdict::Pass
     }
 

@@ -13,7 +13,7 @@ use crate::wrap::parts::{parts, servers};
 use crate::wrap::real::run_plan;
 
 /// A server that speaks the modern version and nothing else.
-fn only_modern() -> Vec<String> {
+pub fn only_modern() -> Vec<String> {
     let code = r#"
 import sys, json
 for line in sys.stdin:
@@ -46,7 +46,10 @@ fn a_legacy_client_uses_a_modern_server() {
     let server = only_modern();
     let gateway = Gateway::before(&["--contract", "owlclaw"], &words(&server));
     for round in 0..2 {
+        let before = faults(&gateway);
         let session = gateway.begin();
+        // That the server knows no handshake is no failure of anybody's.
+        assert_eq!(faults(&gateway), before);
         let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
         assert_eq!(gateway.post(Some(&session), &ping).json()["result"], json!({}));
         let reply = gateway.call(&session, 1, "who", &json!({}));
@@ -85,13 +88,13 @@ fn a_modern_client_uses_a_legacy_server() {
 }
 
 /// A real server that listens on a port.
-struct Listening {
+pub struct Listening {
     process: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Listening {
-    fn start(command: &[&str]) -> Self {
+    pub fn start(command: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Command::new(command[0]);
         server.args(&command[1..]).arg("streamableHttp").env("PORT", port.to_string());
@@ -178,6 +181,69 @@ fn nothing_is_recorded_of_finding_out_what_a_server_speaks() {
     let server = servers.iter().find(|server| server.name == "everything").unwrap();
     let gateway = Gateway::before(&[], &server.command());
     assert_eq!(gateway.modern(&json!(1), "server/discover", &json!({})).send().status, 200);
-    let faults: Vec<_> = gateway.records().into_iter().filter(|r| r["fault"].is_object()).collect();
-    assert!(faults.is_empty(), "{faults:?}");
+    assert!(faults(&gateway).is_empty());
+}
+
+fn faults(gateway: &Gateway) -> Vec<Value> {
+    gateway.records().into_iter().filter(|record| record["fault"].is_object()).collect()
+}
+
+#[test]
+fn a_server_that_turned_out_to_be_modern_and_is_gone_is_a_failure_like_any_other() {
+    let dir = Dir::new();
+    let (gone, server) = (dir.join("gone"), only_modern());
+    let code = format!("import os, sys\nif os.path.exists({gone:?}): sys.exit(1)\n{}", server[2]);
+    let args = ["--contract", "owlclaw", "--timeout", "5s"];
+    let gateway = Gateway::before(&args, &["python3", "-c", &code]);
+    gateway.begin();
+    std::fs::write(&gone, "").unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    // One or two servers may have been started ahead.
+    let answers = (0..5).map(|_| gateway.post(None, &hello));
+    let answer = answers.into_iter().find(|answer| answer.header("mcp-session-id").is_none());
+    let answer = answer.expect("a session that could not begin");
+    let reply = answer.json();
+    assert_eq!(reply["id"], 7, "{reply}");
+    assert_eq!(reply["error"]["data"]["error"]["category"], "dependency", "{reply}");
+    assert_eq!(faults(&gateway).len(), 1);
+}
+
+/// The modern era keeps numbers to itself that legacy servers use.
+#[test]
+fn numbers_that_the_modern_era_does_not_have_reach_no_modern_client() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        out = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"resources": {}}, "serverInfo": {"name": "s", "version": "1"}}}
+    elif m["method"] == "resources/read":
+        out = {"error": {"code": int(m["params"]["uri"]), "message": "no", "data": {}}}
+    else:
+        out = {"error": {"code": -32601, "message": "no such method"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **out}), flush=True)
+"#;
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let session = gateway.begin();
+    for (number, modern, status) in [
+        (-32002, -32602, 400),
+        (-32042, -32603, 200),
+        (-32050, -32603, 200),
+        (-32000, -32000, 200),
+        (-32603, -32603, 200),
+    ] {
+        let params = json!({ "uri": number.to_string() });
+        let request = gateway.modern(&json!(1), "resources/read", &params);
+        let answer = request.header("mcp-name", &number.to_string()).send();
+        assert_eq!(answer.json()["error"]["code"], modern, "{answer:?}");
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.json()["error"]["data"]["error"]["code"].is_string(), "{answer:?}");
+        // In the legacy era they mean what they meant.
+        let read =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params });
+        let legacy = gateway.post(Some(&session), &read).json();
+        assert_eq!(legacy["error"]["code"], number, "{legacy}");
+    }
 }

@@ -212,10 +212,11 @@ fn what_a_client_may_not_call_it_does_not_hear_of() {
 
 #[test]
 fn a_tool_list_that_cannot_be_read_is_kept_from_who_may_not_know_all_of_it() {
-    // Two lists, a list that is none, none at all: a client may take each in its own way.
+    // Two lists, a list that is none, none at all, one in another case: a client may take each in
+    // its own way.
     let code = r#"
 import sys, json
-pages = ['{"tools": [], "tools": [{"name": "big"}]}', '{"tools": {"big": {}}}', '{"more": "big"}', '"big"']
+pages = ['{"tools": [], "tools": [{"name": "big"}]}', '{"tools": {"big": {}}}', '{"more": "big"}', '"big"', '{"tools": [], "Tools": [{"name": "big"}]}']
 for line in sys.stdin:
     m = json.loads(line)
     if "id" not in m: continue
@@ -229,7 +230,7 @@ for line in sys.stdin:
         &["python3", "-c", code],
     );
     for (token, is_kept) in [("ann-token", true), ("bob-token", false)] {
-        for page in ["0", "1", "2", "3"] {
+        for page in ["0", "1", "2", "3", "4"] {
             let params = json!({ "cursor": page });
             let request = guarded.gateway.modern(&json!(1), "tools/list", &params);
             let request = request.header("authorization", &format!("Bearer {token}"));
@@ -241,7 +242,7 @@ for line in sys.stdin:
     let records = guarded.gateway.records();
     let conditions: Vec<_> = records.iter().map(|record| &record["fault"]["condition"]).collect();
     let malformed = conditions.iter().filter(|condition| **condition == "upstream_protocol");
-    assert_eq!(malformed.count(), 4, "{records:?}");
+    assert_eq!(malformed.count(), 5, "{records:?}");
 }
 
 #[test]

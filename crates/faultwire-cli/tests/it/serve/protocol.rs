@@ -408,3 +408,44 @@ fn a_session_whose_client_left_at_once_ends() {
         }
     }
 }
+
+/// Who never heard of a question cannot think about it: the clock of the call goes on.
+#[test]
+fn a_question_that_no_client_has_heard_stops_no_clock() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("id") == "q": out = {"jsonrpc": "2.0", "id": asked, "result": {"content": [{"type": "text", "text": "thanks"}]}}
+    elif "id" not in m: continue
+    elif m["method"] == "tools/call":
+        asked, out = m["id"], {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+    else: out = {"jsonrpc": "2.0", "id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}}
+    print(json.dumps(out), flush=True)
+"#;
+    let gateway = Gateway::before(&["--timeout", "1s"], &["python3", "-c", code]);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t", "arguments": {} } });
+    let alone = |session: &str| {
+        let request = gateway.request("POST", "/mcp").header("content-type", "application/json");
+        let request = request.header("accept", "application/json");
+        request.header("mcp-session-id", session).body(call.to_string())
+    };
+    let reply = alone(&gateway.begin()).send().reply();
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+    assert_eq!(gateway.records().pop().unwrap()["fault"]["condition"], "timeout");
+    // Who has come for it may take longer than the call.
+    let session = gateway.begin();
+    let mut stream = gateway
+        .request("GET", "/mcp")
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", &session)
+        .open();
+    std::thread::scope(|scope| {
+        let reply = scope.spawn(|| alone(&session).send().reply());
+        assert_eq!(stream.event().unwrap()["method"], "elicitation/create");
+        std::thread::sleep(Duration::from_millis(2500));
+        let said = json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "decline" } });
+        assert_eq!(gateway.post(Some(&session), &said).status, 202);
+        assert_eq!(reply.join().unwrap()["result"]["content"][0]["text"], "thanks");
+    });
+}

@@ -204,7 +204,7 @@ fn bad_lines_of_the_client_are_answered_and_lose_nothing() {
         let line = client.line(Duration::from_secs(10)).unwrap();
         let reply: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(reply["error"]["code"], number, "{bytes:?}: {line}");
-        assert_eq!(reply["id"], Value::Null, "{line}");
+        assert!(reply.get("id").is_none(), "{line}");
         assert_eq!(reply["error"]["data"]["error"]["category"], "validation", "{line}");
     }
     // Blank lines mean nothing.

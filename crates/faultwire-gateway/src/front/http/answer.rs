@@ -15,7 +15,7 @@ use crate::front::http::Body;
 use crate::front::http::body::OnEnd;
 use crate::gateway::Gateway;
 use crate::outlet::Outlet;
-use crate::party::{Asker, Bridged, Party};
+use crate::party::{Asker, Party};
 use crate::wire;
 
 /// How long a reply is waited for before the answer begins without it, for clients that take a
@@ -28,6 +28,16 @@ pub(crate) struct Takes<'a> {
     pub streams: bool,
     pub surface: Surface,
     pub trace: Option<&'a str>,
+}
+
+impl Takes<'_> {
+    /// Who asks in this way. Where the answer goes has still to be said.
+    pub(crate) fn asker<'a>(&self, party: &'a Arc<Party>) -> Asker<'a>
+    where
+        Self: 'a,
+    {
+        Asker { surface: self.surface, trace: self.trace, ..party.plainly() }
+    }
 }
 
 /// What is known of the answer before there is one.
@@ -78,26 +88,17 @@ pub(crate) async fn refuse_with(
 ) -> Response<Body> {
     let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
     let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let Takes { surface, trace, .. } = takes;
-    let bridged = Bridged::No;
-    let asker =
-        Asker { party, outlet: Some(&outlet), known_as: None, surface, bridged, trace, head: None };
+    let asker = Asker { outlet: Some(&outlet), ..takes.asker(party) };
     party.door.refuse(asker, id, number, failing);
-    let manner = Manner { status, ..Manner::new(party, surface) };
+    let manner = Manner { status, ..Manner::new(party, takes.surface) };
     of(exchange, manner, Box::new(|_| {})).await
 }
 
 /// Waits for what the pipeline says, and puts it as JSON, or as a stream if there is more to it.
 pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -> Response<Body> {
     let mut guard = Leaving { exchange: Arc::clone(&exchange), on_end: Some(on_end) };
-    let next = poll_fn(|context| exchange.poll_piece(context));
-    let first = if exchange.streams {
-        match tokio::time::timeout(PATIENCE, next).await {
-            Ok(first) => first,
-            Err(_) => return stream(&exchange, None, guard.take()),
-        }
-    } else {
-        next.await
+    let Some(first) = first(&exchange).await else {
+        return stream(&exchange, None, guard.take());
     };
     match first {
         Some(Piece::Message(_)) => stream(&exchange, first, guard.take()),
@@ -107,6 +108,45 @@ pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -
         Some(Piece::Reply(line)) => json(line),
         Some(Piece::Failed(line, trouble)) => failed(line, trouble, &manner),
         None => accepted(),
+    }
+}
+
+/// The same for the answers to several requests: a list, or a stream of them.
+pub(crate) async fn of_all(exchange: Arc<Exchange>, manner: &Manner) -> Response<Body> {
+    let mut next = first(&exchange).await;
+    let (mut list, mut replies, mut trouble) = (vec![b'['], 0, None);
+    loop {
+        let Some(piece) = next else { return stream(&exchange, None, Box::new(|_| {})) };
+        let Some(piece) = piece else { break };
+        if exchange.streams && !exchange.is_over() {
+            return stream(&exchange, Some(piece), Box::new(|_| {}));
+        }
+        let (Piece::Message(line) | Piece::Reply(line) | Piece::Failed(line, _)) = &piece;
+        if replies > 0 {
+            list.push(b',');
+        }
+        list.extend_from_slice(line);
+        replies += 1;
+        if let Piece::Failed(_, why) = piece {
+            trouble = Some(why);
+        }
+        next = Some(poll_fn(|context| exchange.poll_piece(context)).await);
+    }
+    list.push(b']');
+    match (replies, trouble) {
+        (0, _) => accepted(),
+        (1, Some(trouble)) => failed(list.into(), trouble, manner),
+        _ => json(list),
+    }
+}
+
+/// What comes first; none if that takes too long for who takes a stream.
+async fn first(exchange: &Exchange) -> Option<Option<Piece>> {
+    let next = poll_fn(|context| exchange.poll_piece(context));
+    if exchange.streams {
+        tokio::time::timeout(PATIENCE, next).await.ok()
+    } else {
+        Some(next.await)
     }
 }
 

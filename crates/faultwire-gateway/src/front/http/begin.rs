@@ -1,16 +1,21 @@
 //! The beginning of a session: a server for it, and what client and server call it.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use faultwire_contract::Line;
+use faultwire_contract::{Condition, Line, Outcome};
+use hyper::Response;
 use hyper::header::HeaderValue;
-use hyper::{Response, StatusCode};
+use tokio::sync::oneshot;
 
 use crate::era::{self, Bridge};
+use crate::failing::Failing;
 use crate::front::http::Body;
-use crate::front::http::answer::{Takes, bare};
-use crate::front::http::mcp::{crowded, in_session, reply};
+use crate::front::http::answer::Takes;
+use crate::front::http::handing::in_session;
+use crate::front::http::mcp::{crowded, object, reply};
 use crate::guard::access::Access;
+use crate::guard::version::Objection;
 use crate::mount::Mount;
 use crate::mount::session::Session;
 use crate::wire;
@@ -31,22 +36,58 @@ pub(super) async fn begin(
     // A client that has left never hears the session's id.
     let mut begun = Begun { mount, id: &session.id, kept: false };
     let mut answer = if mount.is_only_modern() {
-        bare(StatusCode::BAD_GATEWAY)
+        match bridged(mount, &session, seen).await {
+            Some(greeting) => reply(seen, &greeting),
+            None => unmet(&session, takes, seen).await,
+        }
     } else {
-        // A stream would have to begin before it is known whether there is a session to name.
-        in_session(&session, Takes { streams: false, ..takes }, line, seen).await
+        greeted(mount, &session, takes, line, seen).await
     };
-    let mut agreed = session.running.link.state().handshake.agreed;
-    if !agreed && let Some(greeting) = bridged(mount, &session, seen).await {
-        (answer, agreed) = (reply(seen, &greeting), true);
-    }
-    if agreed {
+    if session.bridge.get().is_some() || session.running.link.state().handshake.agreed {
         if let Ok(id) = HeaderValue::from_str(&session.id) {
             answer.headers_mut().insert(&wire::SESSION, id);
         }
         begun.kept = true;
     }
     answer
+}
+
+/// What the server says to the greeting. One that refuses it may be of the modern era, and then
+/// nothing has failed.
+async fn greeted(
+    mount: &Mount,
+    session: &Arc<Session>,
+    takes: Takes<'_>,
+    line: &[u8],
+    seen: &Line<'_>,
+) -> Response<Body> {
+    let link = &session.running.link;
+    let (doubt, doubted) = oneshot::channel();
+    link.state().doubts = Some(doubt);
+    // A stream would have to begin before it is known whether there is a session to name.
+    let takes = Takes { streams: false, ..takes };
+    let mut answer = pin!(in_session(session, takes, line, seen));
+    let (call, failing) = tokio::select! {
+        answer = answer.as_mut() => return answer,
+        Ok(refused) = doubted => refused,
+    };
+    let Some(greeting) = bridged(mount, session, seen).await else {
+        link.fail(call, failing);
+        return answer.await;
+    };
+    call.dismiss();
+    reply(seen, &greeting)
+}
+
+/// The answer where a server of the modern era does not say who it is.
+async fn unmet(session: &Session, takes: Takes<'_>, seen: &Line<'_>) -> Response<Body> {
+    let party = &session.party;
+    let condition = Condition::UpstreamUnreachable;
+    let failing = Failing::observed(party.contract(), condition)
+        .saying("The server does not say what it speaks")
+        .outcome(Outcome::NotSent);
+    object(party, takes, None, seen, Box::new(Objection { failing, number: condition.rpc_code() }))
+        .await
 }
 
 /// A session that ends unless its client hears of it.
@@ -67,10 +108,6 @@ impl Drop for Begun<'_> {
 /// The greeting of a server that does not know the handshake, if it is of the modern era.
 async fn bridged(mount: &Mount, session: &Session, seen: &Line<'_>) -> Option<serde_json::Value> {
     let link = &session.running.link;
-    // One that has not answered at all is not asked again.
-    if !link.state().answered && !mount.is_only_modern() {
-        return None;
-    }
     let discovered = era::discover(link, link.settings().deadlines.start).await?;
     mount.turns_out_modern();
     let bridge = session.bridge.get_or_init(|| Bridge::new(seen, &discovered));

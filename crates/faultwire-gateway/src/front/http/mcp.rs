@@ -8,26 +8,20 @@ use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::call::trace_of;
-use crate::edge;
 use crate::era::{self, Era};
-use crate::exchange::Exchange;
 use crate::failing::Failing;
 use crate::front::http::Body;
-use crate::front::http::answer::{self, Manner, Takes, accepted, bare, refuse, refuse_with};
+use crate::front::http::answer::{self, Takes, accepted, bare, refuse, refuse_with};
 use crate::front::http::begin::begin;
 use crate::front::http::body::OnEnd;
+use crate::front::http::handing::{self, exchange, hand_over, in_session};
 use crate::front::http::reading::read;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
-use crate::linger::FEW;
-use crate::link::{Link, Verdict};
-use crate::mount::session::Session;
 use crate::mount::{Mount, NoSession};
-use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, KnownAs, Party};
-use crate::pipeline::Place;
 use crate::room::SHORT;
 use crate::wire;
 
@@ -206,10 +200,7 @@ async fn no_message(
         Ok(_) => wire::INVALID_REQUEST,
         Err(_) => wire::PARSE_ERROR,
     };
-    let failing =
-        Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
-            .saying(format!("This is no JSON-RPC request: {why}"))
-            .outcome(Outcome::NotSent);
+    let failing = handing::no_message(party, format!("This is no JSON-RPC request: {why}"));
     refuse_with(party, takes, BAD, None, failing, number).await
 }
 
@@ -226,57 +217,17 @@ async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Respo
 }
 
 /// The answer to a request whose version is not right.
-async fn object(
+pub(super) async fn object(
     party: &Arc<Party>,
     takes: Takes<'_>,
     status: Option<StatusCode>,
     seen: &Line<'_>,
     objection: Box<Objection>,
 ) -> Response<Body> {
-    let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
-    let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
     let trace = trace_of(takes.trace, seen);
-    let asker = Asker {
-        party,
-        outlet: Some(&outlet),
-        known_as: None,
-        surface: takes.surface,
-        bridged: Bridged::No,
-        trace: trace.as_deref(),
-        head: None,
-    };
+    let takes = Takes { trace: trace.as_deref(), ..takes };
     let Objection { failing, number } = *objection;
-    party.door.refuse(asker, seen.id, number, failing);
-    let manner = Manner { status, ..Manner::new(party, takes.surface) };
-    answer::of(exchange, manner, Box::new(|_| {})).await
-}
-
-/// A message of a session.
-pub(super) async fn in_session(
-    session: &Arc<Session>,
-    takes: Takes<'_>,
-    line: &[u8],
-    seen: &Line<'_>,
-) -> Response<Body> {
-    let (link, party) = (&session.running.link, &session.party);
-    let Some(bridge) = session.bridge.get() else {
-        let way = Way { link, party, known_as: None, bridged: Bridged::No, head: None };
-        return exchange(way, takes, line, seen, Box::new(|_| {})).await;
-    };
-    if seen.method.as_deref() == Some(wire::INITIALIZED) {
-        return accepted();
-    }
-    if let Some(result) = bridge.answers(seen) {
-        return reply(seen, &result);
-    }
-    if let Some(method) = seen.method.as_deref().filter(|method| era::is_only_legacy(method)) {
-        let objection = version::not_carried(party.contract(), method, &version::MODERN);
-        return object(party, takes, None, seen, objection).await;
-    }
-    let translated = if seen.id.is_some() { bridge.modern(seen) } else { None };
-    let line = translated.as_deref().unwrap_or(line);
-    let way = Way { link, party, known_as: None, bridged: Bridged::LegacyClient, head: None };
-    exchange(way, takes, line, &peek(line), Box::new(|_| {})).await
+    refuse_with(party, takes, status, seen.id, failing, number).await
 }
 
 /// A reply of our own.
@@ -342,96 +293,8 @@ async fn statelessly(
         }
     });
     let line = &translated.line;
-    let way = Way { link: &link, party, known_as: Some(known), bridged, head: Some(head) };
-    exchange(way, takes, line, &seen, on_end).await
-}
-
-/// Which way a message goes.
-#[derive(Clone, Copy)]
-struct Way<'a> {
-    link: &'a Arc<Link>,
-    party: &'a Arc<Party>,
-    known_as: Option<KnownAs<'a>>,
-    bridged: Bridged,
-    head: Option<&'a Head>,
-}
-
-/// Hands a message to the pipeline, and waits for what comes of it.
-async fn exchange(
-    way: Way<'_>,
-    takes: Takes<'_>,
-    line: &[u8],
-    seen: &Line<'_>,
-    on_end: OnEnd,
-) -> Response<Body> {
-    let Way { link, party, known_as, bridged, head } = way;
-    let replies = expected(line, seen);
-    let room = &party.door.room;
-    let exchange = Arc::new(Exchange::owing(replies.max(1), takes.streams, room));
-    let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker = Asker {
-        party,
-        outlet: Some(&outlet),
-        known_as,
-        surface: takes.surface,
-        bridged,
-        trace: takes.trace,
-        head,
-    };
-    hand_over(link, asker, line, seen);
-    let modern = known_as.is_some();
-    let manner = Manner { modern, ..Manner::new(party, takes.surface) };
-    drop(outlet);
-    // Whoever is to answer holds on to the exchange.
-    if Arc::strong_count(&exchange) == 1 && exchange.is_empty() {
-        let notices = matches!(seen.sort(), Sort::Notification | Sort::Reply);
-        let batch = || crate::batch::members(line).is_some_and(|members| !members.is_empty());
-        if replies == 0 && (notices || batch()) {
-            return accepted();
-        }
-        let failing =
-            Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Format))
-                .saying("There is no message in it");
-        let status = Some(StatusCode::BAD_REQUEST);
-        return refuse_with(party, takes, status, None, failing, wire::INVALID_REQUEST).await;
-    }
-    answer::of(exchange, manner, on_end).await
-}
-
-/// Gives a line to the server, if it may pass.
-fn hand_over(link: &Arc<Link>, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
-    let mut pipe = link.inlet.lock();
-    let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-    let verdict = link.hear_seen(asker, line, seen, place);
-    let line = match &verdict {
-        Verdict::Pass if pipe.send_seen(line, seen) => return,
-        Verdict::Pass => line,
-        Verdict::Instead(other) => other,
-        Verdict::Drop | Verdict::Unfinished => return,
-    };
-    if link.state().calls.len() <= FEW {
-        return link.inlet.send(&mut pipe, line);
-    }
-    // Others have something for the server, too: all of it costs one write.
-    if link.inlet.put(&mut pipe, line) {
-        let link = Arc::clone(link);
-        tokio::spawn(async move { link.inlet.flush() });
-    }
-}
-
-/// How many replies a message will get.
-fn expected(line: &[u8], seen: &Line<'_>) -> usize {
-    match seen.sort() {
-        Sort::Request => 1,
-        Sort::Malformed(_) if line.trim_ascii_start().starts_with(b"[") => {
-            let members = crate::batch::members(line).unwrap_or_default();
-            members
-                .iter()
-                .filter(|m| matches!(peek(m.get().as_bytes()).sort(), Sort::Request))
-                .count()
-        }
-        Sort::Reply | Sort::Notification | Sort::Malformed(_) => 0,
-    }
+    let asker = Asker { known_as: Some(known), bridged, head: Some(head), ..takes.asker(party) };
+    exchange(asker, takes, &seen, on_end, |asker| hand_over(&link, asker, line, &seen)).await
 }
 
 /// The stream for messages that belong to no call.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::exchange::Exchange;
 use crate::link::Link;
-use crate::outlet::Outlet;
+use crate::outlet::{Outlet, Reach};
 use crate::room::{Room, SHORT};
 
 /// All streams of a session.
@@ -46,6 +46,10 @@ impl Streams {
         if let Some(before) = state.standing.replace(Arc::clone(&exchange)) {
             before.end();
         }
+        drop(state);
+        if let Some(link) = self.link() {
+            link.state().all_asked();
+        }
         exchange
     }
 
@@ -56,15 +60,30 @@ impl Streams {
         }
     }
 
+    fn link(&self) -> Option<Arc<Link>> {
+        self.link.get().and_then(Weak::upgrade)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Outlet for Streams {
+    fn reach(&self, bytes: usize) -> Reach {
+        if self.link().and_then(|link| link.latest_outlet()).is_some() {
+            return Reach::Now;
+        }
+        let state = self.state();
+        match &state.standing {
+            Some(standing) if standing.takes_messages() => Reach::Now,
+            _ if state.bytes + bytes < SHORT => Reach::Later,
+            _ => Reach::Never,
+        }
+    }
+
     fn send(&self, lines: &[u8]) {
-        let link = self.link.get().and_then(Weak::upgrade);
-        if let Some(open) = link.and_then(|link| link.latest_outlet()) {
+        if let Some(open) = self.link().and_then(|link| link.latest_outlet()) {
             return open.send(lines);
         }
         let mut state = self.state();
