@@ -73,6 +73,8 @@ pub fn tell(level: LogLevel) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
+        // When stderr is full or gone, there is nobody to tell that.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .init();

@@ -4,15 +4,19 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Programs that run other programs, whose own name says nothing.
-const RUNNERS: [&str; 14] = [
+const RUNNERS: [&str; 15] = [
     "npx", "bunx", "pnpx", "uvx", "pipx", "uv", "run", "node", "bun", "deno", "python", "python3",
-    "sh", "env",
+    "sh", "bash", "env",
 ];
 
 /// A name that can be a directory's.
 pub fn of(command: &[OsString]) -> String {
     let words = command.iter().map(|word| word.to_string_lossy().into_owned());
-    let telling = words.filter(|word| !word.starts_with('-')).find(|word| {
+    // Variables and scripts are no names, and may hold what nobody should read.
+    let is_word = |word: &String| {
+        !word.starts_with('-') && !word.contains('=') && !word.contains(char::is_whitespace)
+    };
+    let telling = words.filter(is_word).find(|word| {
         let program = last_part(word);
         !RUNNERS.contains(&program.as_str())
     });
@@ -49,11 +53,15 @@ mod tests {
             ("node build/index.js", "index"),
             ("/opt/tools/my.server --x", "my-server"),
             ("python3", "python3"),
+            ("env GITHUB_TOKEN=ghp_1234 python3 srv.py", "srv"),
+            ("docker run -e KEY=top image", "docker"),
             ("", "server"),
         ];
         for (command, name) in cases {
             let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
             assert_eq!(of(&words), name, "{command}");
         }
+        let script = ["sh", "-c", "API_KEY=topsecret exec node server.js"].map(OsString::from);
+        assert_eq!(of(&script), "sh");
     }
 }

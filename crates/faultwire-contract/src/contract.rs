@@ -9,7 +9,7 @@ use crate::code::Code;
 use crate::condition::{Aspect, Condition};
 use crate::load;
 use crate::mistake::{Mistakes, nearest};
-use crate::redact::Redactor;
+use crate::redact::{RedactRule, Redactor};
 use crate::retry::{Backoff, RetryClass};
 use crate::session::SessionRules;
 use crate::template::{Defaults, Template};
@@ -18,7 +18,7 @@ use crate::template::{Defaults, Template};
 pub(crate) type Index = HashMap<String, usize, foldhash::fast::RandomState>;
 
 /// Every fact of one contract file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Contract {
     /// The contract's name.
     pub name: String,
@@ -62,6 +62,13 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// The same contract where some secrets are known word for word: they reach nobody.
+    #[must_use]
+    pub fn keeping<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        let rules = secrets.into_iter().map(RedactRule::exact).collect();
+        Self { redactor: self.redactor.and(rules), ..self.clone() }
+    }
+
     /// Loads a contract from the text of its file. `file` is only the name that mistakes carry.
     ///
     /// ```
@@ -226,7 +233,7 @@ impl Surface {
 pub struct Profile(pub(crate) usize);
 
 /// One envelope shape, a template for each profile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SurfaceSpec {
     pub content_type: String,
     pub templates: Vec<Template>,
@@ -343,7 +350,7 @@ pub struct Example {
 }
 
 /// Which code each condition has. Complete by construction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ConditionMap {
     /// In the order of `Condition::ALL`.
     rows: Vec<(usize, Vec<(Aspect, usize)>)>,

@@ -63,6 +63,13 @@ impl Redactor {
         Self { own: Some(Arc::new(Finder::new(all))) }
     }
 
+    /// The same rules and some more.
+    #[must_use]
+    pub fn and(&self, more: Vec<RedactRule>) -> Self {
+        let rules = self.own.as_ref().map_or(&*SHARED, |own| &own.rules);
+        Self { own: Some(Arc::new(Finder::new(rules.iter().cloned().chain(more).collect()))) }
+    }
+
     /// The text with everything sensitive replaced. What comes after the first 256 KiB is
     /// dropped, since no bound of a contract lets it through; see [`Redactor::redact_all`].
     ///

@@ -306,6 +306,7 @@ impl Drop for Call {
 pub(crate) fn trace_of<'a>(head: Option<&'a str>, line: &Line<'_>) -> Option<Cow<'a, str>> {
     let meta = line.params.and_then(|params| wire::member::<Value>(params, "_meta"));
     let told = meta.as_ref().and_then(|meta| meta.get("traceparent")?.as_str());
+    let told = told.filter(|told| wire::is_traceparent(told));
     told.map(|told| told.to_owned().into()).or_else(|| head.map(Into::into))
 }
 

@@ -190,6 +190,11 @@ impl Door {
         self.gather(Errand::Tell(Arc::clone(to), line));
     }
 
+    /// Whether failures can be recorded.
+    pub(crate) fn can_record(&self) -> bool {
+        self.log.failure().is_none()
+    }
+
     /// Says that several failures may come at once.
     pub(crate) fn burst(&self) -> Burst<'_> {
         self.gathered().bursts += 1;

@@ -236,9 +236,14 @@ impl Gateway {
         }
     }
 
-    /// Who asks before anything is known of the client.
-    pub(crate) fn anybody(&self) -> Arc<Party> {
-        self.mounts[0].anybody()
+    /// Who asks there before anything is known of the client.
+    pub(crate) fn anybody_at(&self, path: &str) -> Arc<Party> {
+        self.mount_at(path).unwrap_or(&self.mounts[0]).anybody()
+    }
+
+    /// Whether failures can be recorded, without which none can be answered.
+    pub(crate) fn can_record(&self) -> bool {
+        self.door.can_record()
     }
 
     /// Takes on new settings, or keeps the old ones if they are not right.
@@ -251,8 +256,11 @@ impl Gateway {
                 return;
             }
         };
-        let clients = Arc::new(Clients::new(&renewed.clients, &self.budgets));
-        *self.clients.write().unwrap_or_else(PoisonError::into_inner) = clients;
+        let before = self.clients();
+        let clients = Arc::new(Clients::new(&renewed.clients, &self.budgets, Some(&before)));
+        *self.clients.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&clients);
+        // Who may not call any more does not go on listening, either.
+        self.mounts.iter().for_each(|mount| mount.keep(|name| clients.still_knows(name, &before)));
         for (name, settings) in renewed.mounts {
             if let Some(mount) = self.mounts.iter().find(|mount| mount.name == name) {
                 mount.renew(settings);
@@ -320,6 +328,10 @@ async fn run(
     let listener =
         TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })?;
     let (close, closing) = watch::channel(false);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    // From here on it is ready for signals, too.
     on_ready(listener.local_addr()?);
     if serve.linger {
         let gateway = Arc::clone(&gateway);
@@ -327,9 +339,6 @@ async fn run(
     }
     let accepting = tokio::spawn(accept(Arc::clone(&gateway), listener, closing));
     let mut sweep = tokio::time::interval(SWEEP);
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     let end = loop {
         tokio::select! {
             _ = sweep.tick() => gateway.look_after(),
@@ -366,7 +375,7 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
     let mounts: Vec<Arc<Mount>> =
         mounts.map(|mount| mount.map(Arc::new)).collect::<Result<_, _>>()?;
     let budgets = Arc::new(Budgets::open(serve.budgets.clone()));
-    let clients = RwLock::new(Arc::new(Clients::new(&serve.clients, &budgets)));
+    let clients = RwLock::new(Arc::new(Clients::new(&serve.clients, &budgets, None)));
     Ok(Gateway {
         door: Arc::clone(door),
         mounts,

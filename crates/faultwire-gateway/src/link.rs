@@ -331,7 +331,7 @@ impl Link {
         let misfit = tool.schema(name).misfit(arguments)?;
         let message = misfit.message(name);
         if self.settings().arguments == Arguments::Warn {
-            tracing::warn!(tool = name, %message, "arguments do not fit the schema");
+            tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
             return None;
         }
         let mut failing =

@@ -14,6 +14,8 @@ use crate::edge;
 use crate::recent::Recent;
 
 /// More tools than that share one label.
+/// The label of tools that the server does not tell of.
+const UNKNOWN: &str = "(unknown)";
 const MOST_TOOLS: usize = 256;
 /// In seconds.
 const BUCKETS: [f64; 12] =
@@ -98,8 +100,8 @@ impl Metrics {
     }
 
     /// A call went well.
-    pub(crate) fn succeeded(&self, tool: &str, took: Duration) {
-        let tool = self.tool(tool);
+    pub(crate) fn succeeded(&self, tool: &str, is_listed: impl Fn() -> bool, took: Duration) {
+        let tool = self.tool(if self.is_known(tool) || is_listed() { tool } else { UNKNOWN });
         tool.succeeded.increment(1);
         tool.duration.record(took.as_secs_f64());
     }
@@ -116,7 +118,7 @@ impl Metrics {
             Some(tool) => {
                 // A caller can name tools that there are none of.
                 let known = is_listed || self.is_known(tool);
-                let tool = self.tool(if known { tool } else { "(unknown)" });
+                let tool = self.tool(if known { tool } else { UNKNOWN });
                 tool.failed.increment(1);
                 if let Some(took) = took {
                     tool.duration.record(took.as_secs_f64());

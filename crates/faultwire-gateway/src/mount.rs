@@ -80,6 +80,8 @@ pub(crate) struct Mount {
     pub alive: Arc<AtomicUsize>,
     /// Clients without a session, by name.
     parties: Mutex<HashMap<String, Arc<Party>>>,
+    /// Those of them that were served under settings before these.
+    former: Mutex<HashMap<String, Arc<Party>>>,
     crowd: Crowd,
     sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
     shared: Mutex<Option<Arc<Shared>>>,
@@ -110,6 +112,7 @@ impl Mount {
             breaker: Arc::new(Breaker::new(mount.breaker)),
             alive: Arc::default(),
             parties: Mutex::default(),
+            former: Mutex::default(),
             crowd: mount.crowd,
             settings: RwLock::new(settings),
             door,
@@ -184,7 +187,9 @@ impl Mount {
         let anybody = gateway::anybody(&self.door, &settings);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
         *self.anybody.write().unwrap_or_else(PoisonError::into_inner) = anybody;
-        self.parties.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let former =
+            std::mem::take(&mut *self.parties.lock().unwrap_or_else(PoisonError::into_inner));
+        self.former().extend(former);
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(shared);
     }
@@ -192,13 +197,19 @@ impl Mount {
     /// The party of a client that has no session.
     pub(crate) fn party(&self, access: &Arc<Access>) -> Arc<Party> {
         let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(party) = parties.get(&access.name).filter(|party| party.is_of(access)) {
+        let known = parties.get(&access.name);
+        if let Some(party) = known.filter(|party| party.is_of(access)) {
             return Arc::clone(party);
         }
+        let former = known.cloned().or_else(|| self.former().remove(&access.name));
         let (door, settings, anybody) = (Arc::clone(&self.door), self.settings(), self.anybody());
         let outlet = Arc::clone(&anybody.outlet);
         let facts = anybody.session().clone();
         let party = Party::limited(door, settings, outlet, access, facts);
+        // A session that it has begun goes on.
+        if let Some(former) = former.filter(|f| f.contract().name == party.contract().name) {
+            *party.standing() = *former.standing();
+        }
         parties.insert(access.name.clone(), Arc::clone(&party));
         party
     }
@@ -215,6 +226,11 @@ impl Mount {
         }
         session.touch(edge::now());
         Some(session)
+    }
+
+    /// Ends the sessions of clients that are not let in any more.
+    pub(crate) fn keep(&self, is_let_in: impl Fn(&str) -> bool) {
+        self.sessions().retain(|_, session| is_let_in(&session.owner));
     }
 
     /// Ends a session. Whether there was one.
@@ -282,6 +298,10 @@ impl Mount {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = usize::from(shared.as_ref().is_some_and(|shared| !shared.is_over()));
         self.sessions().len() + shared
+    }
+
+    fn former(&self) -> MutexGuard<'_, HashMap<String, Arc<Party>>> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {

@@ -93,7 +93,8 @@ impl Story {
         session.plan_hash = text(&["dev.faultwire/plan_hash", "plan_hash", "planHash"])
             .or(session.plan_hash.take());
         session.client = self.client().or(session.client.take());
-        report.trace = text(&["traceparent"]).or(report.trace.take());
+        let trace = text(&["traceparent"]).filter(|trace| wire::is_traceparent(trace));
+        report.trace = trace.or(report.trace.take());
     }
 
     fn client(&self) -> Option<String> {

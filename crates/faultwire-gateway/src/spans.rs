@@ -24,6 +24,7 @@ use crate::edge;
 use crate::front::http::Body;
 use crate::party::Party;
 use crate::upstream::remote::{HttpsClient, RemoteSettings as Remote, https_client, next_data};
+use crate::wire;
 
 /// Where a collector of traces listens below its own URL.
 const PATH: &str = "/v1/traces";
@@ -67,16 +68,15 @@ impl Traced {
     }
 }
 
-/// `00-TRACE-PARENT-FLAGS`, as the trace context has it.
 fn parsed(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
-    let mut parts = traceparent.trim().split('-');
-    let version = parts.next().filter(|version| version.len() == 2 && *version != "ff")?;
-    let trace = TraceId::from_hex(parts.next().filter(|trace| trace.len() == 32)?).ok()?;
-    let parent = SpanId::from_hex(parts.next().filter(|parent| parent.len() == 16)?).ok()?;
-    let flags = u8::from_str_radix(parts.next().filter(|flags| flags.len() == 2)?, 16).ok()?;
-    let whole = version != "00" || parts.next().is_none();
-    let is_some = trace != TraceId::INVALID && parent != SpanId::INVALID;
-    (whole && is_some).then(|| (trace, parent, TraceFlags::new(flags) & TraceFlags::SAMPLED))
+    if !wire::is_traceparent(traceparent) {
+        return None;
+    }
+    let mut parts = traceparent.trim().split('-').skip(1);
+    let trace = TraceId::from_hex(parts.next()?).ok()?;
+    let parent = SpanId::from_hex(parts.next()?).ok()?;
+    let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
+    Some((trace, parent, TraceFlags::new(flags) & TraceFlags::SAMPLED))
 }
 
 impl Spans {

@@ -100,6 +100,23 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
     line
 }
 
+/// Whether it is `00-TRACE-PARENT-FLAGS`, as the trace context has it.
+pub(crate) fn is_traceparent(text: &str) -> bool {
+    let mut parts = text.trim().split('-');
+    let mut hex = |length: usize| {
+        let part = parts.next().filter(|part| part.len() == length)?;
+        part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).then_some(part)
+    };
+    let is_one = |part: &str| part.bytes().any(|b| b != b'0');
+    let (version, trace, parent, flags) = (hex(2), hex(32), hex(16), hex(2));
+    let whole = version != Some("00") || parts.next().is_none();
+    whole
+        && version.is_some_and(|version| version != "ff")
+        && trace.is_some_and(is_one)
+        && parent.is_some_and(is_one)
+        && flags.is_some()
+}
+
 /// Whose a message is, of those who listen to a shared server.
 pub(crate) fn subscription(params: Option<&str>) -> Option<&RawValue> {
     let meta: &RawValue = member(params?, "_meta")?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use faultwire_gateway::{
     BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, MountSettings, Rate, Reload,
@@ -20,22 +21,31 @@ use crate::{Done, edge, server_name, treatment};
 /// Where it listens when nobody says.
 const PORT: u16 = 7332;
 
+/// No machine has more.
+const MOST_CONNECTIONS: usize = 1_000_000;
+
 pub fn run(args: ServeArgs) -> Result<Done, Problem> {
     let config = Config::read(args.treatment.config.as_deref())?;
     edge::tell(treatment::level(&args.treatment, &config)?);
-    let mounts = mounts(&args, &config)?;
+    let mut mounts = mounts(&args, &config)?;
     let clients = clients(&config)?;
+    keep_secrets(&mut mounts, &clients);
     let listen = listen(&args, &config, &clients)?;
     let (log, place) = treatment::open_log(&args.treatment, &config, "serve", &mounts[0].name)?;
     let mut limits = HttpLimits::default();
     set(&mut limits.body_bytes, config.serve.body_bytes);
     set(&mut limits.header_bytes, config.serve.header_bytes);
     set(&mut limits.connections, config.serve.connections);
+    if !(1..=MOST_CONNECTIONS).contains(&limits.connections) {
+        let what = format!("connections = {} is none that can be", limits.connections);
+        let help = format!("write a number from 1 to {MOST_CONNECTIONS}");
+        return Err(Problem::bad(&config.place(&["serve", "connections"]), what, help));
+    }
     let set = Serve {
         listen,
         budgets: Some(place.join("budgets.json")),
-        hosts: Hosts { names: config.serve.hosts.clone(), origins: config.serve.origins.clone() },
-        collector: collector(args.otlp.as_deref().or(config.serve.otlp.as_deref()))?,
+        hosts: hosts(&config, listen),
+        collector: collector(args.otlp.as_deref(), &config)?,
         threads: config.serve.threads.unwrap_or_else(threads),
         linger: config.linger.unwrap_or(true),
         mounts,
@@ -47,7 +57,7 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
         // Who started it in the dark needs no greeting.
         let _ = edge::show(&greeting(address, &names));
     };
-    let served = serve(set, &log, Some(reload(args)), greeting);
+    let served = serve(set, &log, Some(reload(args, listen)), greeting);
     let closed = log.close();
     served.map_err(|e| Problem::Startup {
         place: listen.to_string(),
@@ -76,21 +86,47 @@ fn listen(
 ) -> Result<SocketAddr, Problem> {
     let host = args.host.or(config.serve.host).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let port = args.port.or(config.serve.port).unwrap_or(PORT);
+    let listen = SocketAddr::new(host, port);
+    closed_to_others(listen, config, clients)?;
+    Ok(listen)
+}
+
+fn closed_to_others(
+    listen: SocketAddr,
+    config: &Config,
+    clients: &[ClientSettings],
+) -> Result<(), Problem> {
     let open = clients.is_empty() || clients.iter().any(|client| client.token.is_none());
-    if !host.is_loopback() && open && !config.serve.open_to_all {
-        return Err(Problem::Startup {
-            place: SocketAddr::new(host, port).to_string(),
-            what: "others could call every tool without a token".to_owned(),
-            help: "give clients tokens ([[client]]), or say serve.open_to_all = true".to_owned(),
-        });
+    if listen.ip().is_loopback() || !open || config.serve.open_to_all {
+        return Ok(());
     }
-    Ok(SocketAddr::new(host, port))
+    Err(Problem::Startup {
+        place: listen.to_string(),
+        what: "others could call every tool without a token".to_owned(),
+        help: "give clients tokens ([[client]]), or say serve.open_to_all = true".to_owned(),
+    })
+}
+
+/// The names that the gateway goes by: the address that it prints itself is one.
+fn hosts(config: &Config, listen: SocketAddr) -> Hosts {
+    let mut names = config.serve.hosts.clone();
+    match listen.ip() {
+        ip if ip.is_unspecified() => {}
+        IpAddr::V4(ip) => names.push(ip.to_string()),
+        IpAddr::V6(ip) => names.push(format!("[{ip}]")),
+    }
+    Hosts { names, origins: config.serve.origins.clone() }
 }
 
 /// Who collects traces. An empty text is nobody, as usual for that variable.
-fn collector(url: Option<&str>) -> Result<Option<RemoteSettings>, Problem> {
+fn collector(typed: Option<&str>, config: &Config) -> Result<Option<RemoteSettings>, Problem> {
+    let place = || match typed {
+        Some(_) => "--otlp".to_owned(),
+        None => config.place(&["serve", "otlp"]),
+    };
     let help = "write it as http://127.0.0.1:4318";
-    let at = |url| RemoteSettings::at(url).map_err(|e| Problem::bad("--otlp", e.to_string(), help));
+    let at = |url| RemoteSettings::at(url).map_err(|e| Problem::bad(&place(), e.to_string(), help));
+    let url = typed.or(config.serve.otlp.as_deref());
     url.filter(|url| !url.is_empty()).map(at).transpose()
 }
 
@@ -99,14 +135,17 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)).min(8)
 }
 
-/// The settings as they are now in the file.
-fn reload(args: ServeArgs) -> Reload {
+/// The settings as they are now in the file, for a gateway that listens there.
+fn reload(args: ServeArgs, listen: SocketAddr) -> Reload {
     Box::new(move || {
         let renewed = || -> Result<Renewed, Problem> {
             let config = Config::read(args.treatment.config.as_deref())?;
-            let mounts = mounts(&args, &config)?;
+            let mut mounts = mounts(&args, &config)?;
+            let clients = clients(&config)?;
+            closed_to_others(listen, &config, &clients)?;
+            keep_secrets(&mut mounts, &clients);
             let mounts = mounts.into_iter().map(|mount| (mount.name, mount.settings)).collect();
-            Ok(Renewed { clients: clients(&config)?, mounts })
+            Ok(Renewed { clients, mounts })
         };
         renewed().map_err(|problem| problem.to_string())
     })
@@ -137,7 +176,9 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
             None => "--name".to_owned(),
         };
         let usable = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if mount.name.is_empty() || !mount.name.chars().all(usable) {
+        // `.` and `..` mean places.
+        let is_place = mount.name.chars().all(|c| c == '.');
+        if is_place || !mount.name.chars().all(usable) {
             let what = format!("{:?} cannot stand in a URL", mount.name);
             return Err(Problem::bad(&place(), what, "use letters, digits, - and _"));
         }
@@ -225,6 +266,11 @@ fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
             let what = "the client has no name";
             return Err(Problem::bad(&place("name"), what, "give each client a name"));
         }
+        let broken = client.tools.iter().flatten().find(|pattern| !is_pattern(pattern));
+        if let Some(pattern) = broken {
+            let what = format!("{pattern:?} is no pattern: a bracket is not closed");
+            return Err(Problem::bad(&place("tools"), what, "write \"read_*\", say"));
+        }
         let key = if client.token_env.is_some() { "token_env" } else { "token_file" };
         let place = place(key);
         let token = secret(client.token_env.as_deref(), client.token_file.as_ref(), &place)?;
@@ -247,6 +293,40 @@ fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
         clients.push(ClientSettings { tool_rates, ..ClientSettings::default() });
     }
     Ok(clients)
+}
+
+/// Whether every bracket of a pattern is closed; one that is not fits nothing.
+fn is_pattern(pattern: &str) -> bool {
+    let closed = |open: char, close: char| match (pattern.find(open), pattern.rfind(close)) {
+        (Some(open), Some(close)) => open < close,
+        (None, None) => true,
+        _ => false,
+    };
+    closed('[', ']') && closed('{', '}')
+}
+
+/// A shorter secret could be a word that stands in any text.
+const SHORTEST_SECRET: usize = 6;
+
+/// No failure tells a secret of the settings, even if a server repeats it.
+fn keep_secrets(mounts: &mut [MountSettings], clients: &[ClientSettings]) {
+    let mut secrets: BTreeSet<String> =
+        clients.iter().filter_map(|client| client.token.clone()).collect();
+    for mount in &*mounts {
+        let Upstream::Url(remote) = &mount.upstream else { continue };
+        let values = remote.headers.values().filter_map(|value| value.to_str().ok());
+        // Before it may stand how it is to be taken, as in `Bearer …`.
+        let words = values.filter_map(|value| value.split_whitespace().last());
+        secrets.extend(words.map(str::to_owned));
+    }
+    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
+    if secrets.is_empty() {
+        return;
+    }
+    for mount in mounts {
+        let contract = mount.settings.contract.keeping(secrets.iter().map(String::as_str));
+        mount.settings.contract = Arc::new(contract);
+    }
 }
 
 /// A secret from where secrets are kept. It is never printed.

@@ -11,7 +11,7 @@ use crate::condition::{Aspect, Condition};
 use crate::load::rule::shared_rules;
 
 /// One rule. The first that matches decides.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub name: String,
     pub when: When,
@@ -19,7 +19,7 @@ pub(crate) struct Rule {
 }
 
 /// What must be so, all of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct When {
     pub shape: Option<Shape>,
     pub text: Option<Regex>,

@@ -111,6 +111,26 @@ impl RedactRule {
         read_tables(file, text, read)
     }
 
+    /// A rule for one secret that is known word for word, wherever it stands.
+    ///
+    /// ```
+    /// use faultwire_contract::{RedactRule, Redactor};
+    ///
+    /// let redactor = Redactor::default().and(vec![RedactRule::exact("k9.Xv3pQz81")]);
+    /// assert_eq!(redactor.redact("bad key k9.Xv3pQz81"), "bad key [redacted]");
+    /// assert_eq!(redactor.redact("bad key k9-Xv3pQz81"), "bad key k9-Xv3pQz81");
+    /// ```
+    #[must_use]
+    pub fn exact(secret: &str) -> Self {
+        Self {
+            name: "known".into(),
+            kind: RuleKind::Credential,
+            keywords: [secret.to_owned()].into(),
+            pattern: Lazy { source: regex::escape(secret).into(), compiled: Arc::default() },
+            keep: None,
+        }
+    }
+
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
     /// `view` has the length of `text`, byte for byte. After a match the search begins anew, as
     /// it will when the match has become a placeholder.

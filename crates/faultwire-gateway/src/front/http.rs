@@ -115,7 +115,7 @@ async fn too_long(gateway: &Gateway, request: &Request<Incoming>) -> Option<Resp
     if head <= limit {
         return None;
     }
-    let party = &gateway.anybody();
+    let party = &gateway.anybody_at(request.uri().path());
     let failing =
         Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value))
             .saying(format!("The head has more than {limit} bytes"));
@@ -131,7 +131,7 @@ async fn route(
     peer: SocketAddr,
 ) -> Response<Body> {
     let _open = gateway.linger.open();
-    if let Some(refused) = host::refused(gateway, request.headers()).await {
+    if let Some(refused) = host::refused(gateway, request.uri().path(), request.headers()).await {
         return refused;
     }
     if let Some(refused) = too_long(gateway, &request).await {

@@ -1,5 +1,6 @@
 //! Who may do what, and how often.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) struct Clients {
     by_token: HashMap<[u8; 32], Arc<Access>>,
     /// Whoever shows nothing, where that is enough.
     anybody: Option<Arc<Access>>,
+    /// By name, with the digest of what they show.
+    by_name: HashMap<String, (Option<[u8; 32]>, Arc<Access>)>,
 }
 
 /// What one client may do.
@@ -61,28 +64,62 @@ pub(crate) struct Access {
     pub name: String,
     pub role: Option<String>,
     tools: Option<Vec<String>>,
-    rate: Option<DefaultDirectRateLimiter>,
-    tool_rates: HashMap<String, DefaultDirectRateLimiter>,
+    rate: Option<Limiter>,
+    tool_rates: HashMap<String, Limiter>,
     budget: Option<Allowance>,
     budgets: Arc<Budgets>,
 }
 
+/// A rate, and how much of it is used up.
+#[derive(Clone)]
+struct Limiter {
+    rate: Rate,
+    used: Arc<DefaultDirectRateLimiter>,
+}
+
+impl Limiter {
+    /// None for a rate so high that it is none.
+    fn new(rate: Rate) -> Option<Self> {
+        let quota = Quota::with_period(rate.per / rate.times.get())?;
+        let used = Arc::new(RateLimiter::direct(quota.allow_burst(rate.times)));
+        Some(Self { rate, used })
+    }
+}
+
 impl Clients {
-    /// Without any, everybody is let in.
-    pub(crate) fn new(settings: &[ClientSettings], budgets: &Arc<Budgets>) -> Self {
+    /// Without any, everybody is let in. What was used up of a rate stays so, if there were
+    /// clients before.
+    pub(crate) fn new(
+        settings: &[ClientSettings],
+        budgets: &Arc<Budgets>,
+        before: Option<&Self>,
+    ) -> Self {
         let mut clients = Self::default();
         for client in settings {
-            let access = Arc::new(Access::new(client, Arc::clone(budgets)));
-            match &client.token {
-                Some(token) => drop(clients.by_token.insert(digest(token), access)),
-                None => clients.anybody = Some(access),
+            let before = before.and_then(|before| before.by_name.get(&client.name));
+            let before = before.map(|(_, access)| &**access);
+            let access = Arc::new(Access::new(client, Arc::clone(budgets), before));
+            let shown = client.token.as_deref().map(digest);
+            match shown {
+                Some(shown) => drop(clients.by_token.insert(shown, Arc::clone(&access))),
+                None => clients.anybody = Some(Arc::clone(&access)),
             }
+            clients.by_name.insert(client.name.clone(), (shown, access));
         }
         if settings.is_empty() {
-            let open = Access::new(&ClientSettings::default(), Arc::clone(budgets));
+            let open = Access::new(&ClientSettings::default(), Arc::clone(budgets), None);
             clients.anybody = Some(Arc::new(open));
         }
         clients
+    }
+
+    /// Whether a client is still let in, by what it showed before.
+    pub(crate) fn still_knows(&self, name: &str, before: &Self) -> bool {
+        let shown = |clients: &Self| match clients.by_name.get(name) {
+            Some((shown, _)) => Some(*shown),
+            None => clients.anybody.as_ref().filter(|anybody| anybody.name == name).map(|_| None),
+        };
+        shown(self).is_some_and(|now| shown(before) == Some(now))
     }
 
     /// Who shows this. Tokens are looked up by their digest, so that no comparison tells how
@@ -95,25 +132,33 @@ impl Clients {
     }
 }
 
+/// A name in which no part is a directory: `*` stands for all of it.
+fn flat(name: &str) -> Cow<'_, str> {
+    if name.contains('/') { name.replace('/', "\u{1f}").into() } else { name.into() }
+}
+
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
 impl Access {
-    fn new(client: &ClientSettings, budgets: Arc<Budgets>) -> Self {
-        let limiter = |rate: &Rate| {
-            Quota::with_period(rate.per / rate.times.get())
-                .map(|quota| RateLimiter::direct(quota.allow_burst(rate.times)))
+    fn new(client: &ClientSettings, budgets: Arc<Budgets>, before: Option<&Self>) -> Self {
+        let limiter = |rate: Rate, before: Option<&Limiter>| match before {
+            Some(before) if before.rate == rate => Some(before.clone()),
+            _ => Limiter::new(rate),
         };
-        let tool_rates = client.tool_rates.iter();
+        let of_tool = |(tool, rate): (&String, &Rate)| {
+            let before = before.and_then(|before| before.tool_rates.get(tool));
+            Some((tool.clone(), limiter(*rate, before)?))
+        };
+        let patterns = |tools: &Vec<String>| tools.iter().map(|tool| flat(tool).into()).collect();
+        let rate_before = before.and_then(|before| before.rate.as_ref());
         Self {
             name: client.name.clone(),
             role: client.role.clone(),
-            tools: client.tools.clone(),
-            rate: client.rate.as_ref().and_then(limiter),
-            tool_rates: tool_rates
-                .filter_map(|(tool, rate)| Some((tool.clone(), limiter(rate)?)))
-                .collect(),
+            tools: client.tools.as_ref().map(patterns),
+            rate: client.rate.and_then(|rate| limiter(rate, rate_before)),
+            tool_rates: client.tool_rates.iter().filter_map(of_tool).collect(),
             budget: client.budget,
             budgets,
         }
@@ -130,7 +175,7 @@ impl Access {
         }
         let limiters = [self.rate.as_ref(), tool.and_then(|tool| self.tool_rates.get(tool))];
         for limiter in limiters.into_iter().flatten() {
-            if let Err(not_until) = limiter.check() {
+            if let Err(not_until) = limiter.used.check() {
                 let wait = not_until.wait_time_from(DefaultClock::default().now());
                 return Some(
                     refused(Condition::RateLimited)
@@ -150,7 +195,8 @@ impl Access {
 
     /// Whether the client may call this tool.
     pub(crate) fn may_call(&self, tool: &str) -> bool {
-        let fits = |pattern: &String| fast_glob::glob_match(pattern, tool);
+        let tool = flat(tool);
+        let fits = |pattern: &String| fast_glob::glob_match(pattern, &*tool);
         self.tools.as_ref().is_none_or(|tools| tools.iter().any(fits))
     }
 

@@ -66,6 +66,11 @@ impl Breaker {
         Ok(())
     }
 
+    /// Whether the server is left alone right now.
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
+        self.troubled.load(Ordering::Relaxed) && self.state().until.is_some_and(|until| now < until)
+    }
+
     /// The server answered as servers do, be it with a failure of the tool.
     pub(crate) fn worked(&self) {
         if self.troubled.swap(false, Ordering::Relaxed) {

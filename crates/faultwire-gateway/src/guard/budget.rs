@@ -70,13 +70,16 @@ struct Spent {
 impl Budgets {
     /// With what was spent before, if the file tells.
     pub(crate) fn open(file: Option<PathBuf>) -> Self {
-        let text = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
-        let spent = text.and_then(|text| match serde_json::from_str(&text) {
-            Ok(spent) => Some(spent),
-            Err(error) => {
+        let read = |file: &PathBuf| match fs::read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
+        };
+        let spent = file.as_ref().and_then(|file| {
+            read(file).unwrap_or_else(|error| {
                 tracing::warn!(%error, "the file of budgets cannot be read; they begin anew");
                 None
-            }
+            })
         });
         let spent = Mutex::new(spent.unwrap_or_default());
         Self { file, spent, changed: AtomicBool::new(false) }

@@ -31,11 +31,60 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 }
 
 /// A message of a session: the version was agreed on, and may be named again.
-pub(crate) fn in_session(contract: &Contract, headers: &HeaderMap) -> Result<(), Box<Objection>> {
-    match named(headers) {
-        Some(version) if !LEGACY.contains(&version) => Err(unsupported(contract, version, true)),
+pub(crate) fn in_session(
+    contract: &Contract,
+    headers: &HeaderMap,
+    seen: Option<&Line<'_>>,
+) -> Result<(), Box<Objection>> {
+    let Some(version) = only_one(contract, headers)? else { return Ok(()) };
+    if !LEGACY.contains(&version) {
+        return Err(unsupported(contract, version, true, &LEGACY));
+    }
+    // Hardly any says more than that, and need not be taken apart.
+    let says_more = |seen: &&Line<'_>| {
+        let params = seen.params.unwrap_or_default().as_bytes();
+        memchr::memmem::find(params, wire::PROTOCOL_VERSION.as_bytes()).is_some()
+    };
+    let said = seen.filter(says_more).and_then(|seen| Said::of(seen).version);
+    match said {
+        Some(body) if *body != *version => Err(two_versions(contract, version, &body)),
         _ => Ok(()),
     }
+}
+
+/// The first message of a session: what it proposes is what its head names, if that does.
+pub(crate) fn at_first(
+    contract: &Contract,
+    headers: &HeaderMap,
+    seen: &Line<'_>,
+) -> Result<(), Box<Objection>> {
+    let Some(head) = only_one(contract, headers)? else { return Ok(()) };
+    let proposed =
+        seen.params.and_then(|params| wire::member::<Box<str>>(params, "protocolVersion"));
+    match proposed {
+        Some(proposed) if *proposed == *head => Ok(()),
+        _ if !LEGACY.contains(&head) => Err(unsupported(contract, head, true, &LEGACY)),
+        Some(proposed) => Err(two_versions(contract, head, &proposed)),
+        None => Ok(()),
+    }
+}
+
+/// The version that the head names, which must not name two.
+fn only_one<'h>(
+    contract: &Contract,
+    headers: &'h HeaderMap,
+) -> Result<Option<&'h str>, Box<Objection>> {
+    let first = named(headers);
+    let mut all = headers.get_all(&wire::VERSION).iter();
+    if all.any(|other| Some(other.to_str().unwrap_or("?")) != first) {
+        return Err(conflict(contract, "The head names more than one version".to_owned()));
+    }
+    Ok(first)
+}
+
+fn two_versions(contract: &Contract, head: &str, body: &str) -> Box<Objection> {
+    let (head, body) = (shortened(head), shortened(body));
+    conflict(contract, format!("The header names version {head:?}, the body {body:?}"))
 }
 
 /// A message without a session: it must say that it is of the modern era, in head and body alike.
@@ -44,22 +93,23 @@ pub(crate) fn statelessly(
     headers: &HeaderMap,
     seen: &Line<'_>,
 ) -> Result<(), Box<Objection>> {
-    let (head, said) = (named(headers), Said::of(seen));
+    let (head, said) = (only_one(contract, headers)?, Said::of(seen));
     let spoken = |version: &str| all().any(|known| known == version);
     if let (Some(head), Some(body)) = (head, said.version.as_deref())
         && head != body
         && (spoken(head) || spoken(body))
     {
-        let why = format!("The header names version {:?}, the body {body:?}", shortened(head));
-        return Err(conflict(contract, why));
+        return Err(two_versions(contract, head, body));
     }
     if let Some(version) = head.filter(|version| !spoken(version)) {
-        return Err(unsupported(contract, version, true));
+        return Err(unsupported(contract, version, true, &MODERN));
     }
     let modern = head.filter(|version| MODERN.contains(version));
     let is_request = seen.id.is_some();
     match (modern, said.version.as_deref()) {
-        (_, Some(body)) if !MODERN.contains(&body) => Err(unsupported(contract, body, false)),
+        (_, Some(body)) if !MODERN.contains(&body) => {
+            Err(unsupported(contract, body, false, &MODERN))
+        }
         (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
         (Some(_), None) if is_request => Err(Box::new(Objection {
             failing: Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
@@ -168,14 +218,19 @@ pub(crate) fn not_carried(contract: &Contract, method: &str, spoken: &[&str]) ->
 }
 
 /// The version is none that is spoken here.
-pub(crate) fn unsupported(contract: &Contract, version: &str, in_header: bool) -> Box<Objection> {
+fn unsupported(
+    contract: &Contract,
+    version: &str,
+    in_header: bool,
+    instead: &[&str],
+) -> Box<Objection> {
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
-        .saying(format!("Version {:?} is not spoken here", shortened(version)))
+        .saying(format!("Version {:?} is not spoken here, or not in this way", shortened(version)))
         .outcome(Outcome::NotSent);
     let versions: Vec<_> = all().collect();
     failing.report.details =
         Some(json!({ "supported_versions": versions, "requested": shortened(version) }));
-    failing.beside = Some(json!({ "supported": MODERN, "requested": shortened(version) }));
+    failing.beside = Some(json!({ "supported": instead, "requested": shortened(version) }));
     let row = contract.code(&failing.report.code);
     failing.report.status =
         row.filter(|row| in_header && row.status.contains(&UPGRADE)).map(|_| UPGRADE);

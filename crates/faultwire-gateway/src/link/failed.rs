@@ -81,7 +81,8 @@ impl Link {
     /// When a failed call is sent again, if it is; this try is recorded then.
     fn again(&self, call: &mut Call, failing: &mut Failing) -> Option<Instant> {
         let retry = self.settings().retry;
-        if retry.times == 0 {
+        let is_left_alone = |breaker: &Breaker| breaker.is_open(edge::now());
+        if retry.times == 0 || self.breaker.as_deref().is_some_and(is_left_alone) {
             return None;
         }
         let fault = door::fault(call.party()?, call, failing.report.clone(), &call.story());

@@ -69,9 +69,9 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// For how long nobody has used it. An open call is use.
+    /// For how long nobody has used it. An open call is use, and so is to listen.
     pub(crate) fn unused(&self, now: Instant) -> Duration {
-        if !self.running.link.state().calls.is_empty() {
+        if !self.running.link.state().calls.is_empty() || self.streams.has_listener() {
             return Duration::ZERO;
         }
         now.saturating_duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))

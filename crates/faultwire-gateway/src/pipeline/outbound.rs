@@ -190,7 +190,8 @@ impl Link {
             Method::ToolsCall => {
                 self.turn_over(&call);
                 if let (Some(metrics), Some(tool)) = (&self.door.metrics, call.tool()) {
-                    metrics.succeeded(tool, edge::now().saturating_duration_since(call.since));
+                    let took = edge::now().saturating_duration_since(call.since);
+                    metrics.succeeded(tool, || self.tools().get(tool).is_some(), took);
                 }
             }
             Method::Other(ref method) => {

@@ -13,7 +13,6 @@ use crate::exchange::{Exchange, Piece, Trouble};
 use crate::failing::Failing;
 use crate::front::http::Body;
 use crate::front::http::body::OnEnd;
-use crate::gateway::Gateway;
 use crate::outlet::Outlet;
 use crate::party::{Asker, Party};
 use crate::wire;
@@ -66,12 +65,11 @@ impl Manner {
 
 /// The answer to a request that stays outside: no message of MCP was read.
 pub(crate) async fn refuse(
-    gateway: &Gateway,
+    party: &Arc<Party>,
     trace: Option<&str>,
     condition: Condition,
     why: &str,
 ) -> Response<Body> {
-    let party = &gateway.anybody();
     let failing = Failing::observed(party.contract(), condition).saying(why);
     let takes = Takes { streams: false, surface: Surface::Http, trace };
     refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await

@@ -31,7 +31,7 @@ pub(super) async fn begin(
     let facts = mount.anybody().session().clone();
     let session = match mount.begin(facts, access) {
         Ok(session) => session,
-        Err(why) => return crowded(mount, takes, seen, &why).await,
+        Err(why) => return crowded(&mount.party(access), takes, seen, &why).await,
     };
     // A client that has left never hears the session's id.
     let mut begun = Begun { mount, id: &session.id, kept: false };

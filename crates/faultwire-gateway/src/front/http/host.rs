@@ -5,16 +5,20 @@ use hyper::http::uri::Authority;
 use hyper::{Response, StatusCode, Uri};
 
 use crate::front::http::Body;
-use crate::front::http::answer::refuse;
+use crate::front::http::answer::{Takes, refuse};
 use crate::gateway::Gateway;
-use crate::wire;
 use faultwire_contract::Condition;
 
 /// The answer to a request that comes from where none may.
-pub(crate) async fn refused(gateway: &Gateway, headers: &HeaderMap) -> Option<Response<Body>> {
+pub(crate) async fn refused(
+    gateway: &Gateway,
+    path: &str,
+    headers: &HeaderMap,
+) -> Option<Response<Body>> {
     let why = objection(gateway, headers)?;
-    let trace = headers.get(&wire::TRACE).and_then(|trace| trace.to_str().ok());
-    let mut answer = refuse(gateway, trace, Condition::Forbidden, why).await;
+    let trace = Takes::of(headers).trace;
+    let party = &gateway.anybody_at(path);
+    let mut answer = refuse(party, trace, Condition::Forbidden, why).await;
     // Whatever the contract's own status for this is, a browser must see that it may not.
     *answer.status_mut() = StatusCode::FORBIDDEN;
     Some(answer)

@@ -20,6 +20,7 @@ use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
+use crate::mount::session::Session;
 use crate::mount::{Mount, NoSession};
 use crate::party::{Asker, Bridged, KnownAs, Party};
 use crate::room::SHORT;
@@ -42,7 +43,7 @@ pub(crate) async fn answer(
         Method::POST => post(gateway, mount, access, request).await,
         Method::GET => get(mount, access, request.headers()).await,
         Method::DELETE => delete(mount, access, request.headers()).await,
-        _ => not_allowed(mount, request.headers()).await,
+        _ => not_allowed(&mount.party(access), request.headers()).await,
     }
 }
 
@@ -56,28 +57,29 @@ async fn unauthorized(
     let condition = Condition::Unauthorized;
     let (head, body) = request.into_parts();
     let takes = Takes::of(&head.headers);
-    if head.method == Method::POST && takes.surface == Surface::Mcp {
-        let limit = SHORT.min(gateway.limits.body_bytes);
-        let line = read(body, limit, mount).await.unwrap_or_default();
-        let seen = peek(&line);
-        if matches!(seen.sort(), Sort::Request) && seen.id.is_some_and(wire::is_id) {
-            let party = &mount.anybody();
-            let failing = Failing::observed(party.contract(), condition).saying(why);
-            let number = condition.rpc_code();
-            let row = party.contract().code_for(condition, None);
-            let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
-            let trace = trace_of(takes.trace, &seen);
-            let takes = Takes { trace: trace.as_deref(), ..takes };
-            return refuse_with(party, takes, status, seen.id, failing, number).await;
-        }
+    let party = &mount.anybody();
+    if head.method != Method::POST {
+        return refuse(party, takes.trace, condition, why).await;
     }
-    refuse(gateway, takes.trace, condition, why).await
+    let limit = SHORT.min(gateway.limits.body_bytes);
+    let line = read(body, limit, mount).await.unwrap_or_default();
+    let seen = peek(&line);
+    let trace = trace_of(takes.trace, &seen);
+    let is_request = matches!(seen.sort(), Sort::Request) && seen.id.is_some_and(wire::is_id);
+    if takes.surface == Surface::Http || !is_request {
+        return refuse(party, trace.as_deref(), condition, why).await;
+    }
+    let failing = Failing::observed(party.contract(), condition).saying(why);
+    let number = condition.rpc_code();
+    let row = party.contract().code_for(condition, None);
+    let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
+    let takes = Takes { trace: trace.as_deref(), ..takes };
+    refuse_with(party, takes, status, seen.id, failing, number).await
 }
 
-async fn not_allowed(mount: &Mount, headers: &HeaderMap) -> Response<Body> {
+async fn not_allowed(party: &Arc<Party>, headers: &HeaderMap) -> Response<Body> {
     let why = "Without a session, only POST is understood here";
-    let mut answer =
-        unknown(&mount.anybody(), Takes::of(headers), StatusCode::METHOD_NOT_ALLOWED, why).await;
+    let mut answer = unknown(party, Takes::of(headers), StatusCode::METHOD_NOT_ALLOWED, why).await;
     answer.headers_mut().insert("allow", HeaderValue::from_static("GET, POST, DELETE"));
     answer
 }
@@ -108,18 +110,31 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 impl<'a> Takes<'a> {
     pub(crate) fn of(headers: &'a HeaderMap) -> Self {
         let trace = headers.get(&wire::TRACE).and_then(|trace| trace.to_str().ok());
+        let trace = trace.filter(|trace| wire::is_traceparent(trace));
         let mut takes = Self { streams: false, surface: Surface::Mcp, trace };
-        let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) else {
-            return takes;
-        };
-        let has = |media: &str| memchr::memmem::find(accept.as_bytes(), media.as_bytes()).is_some();
-        takes.streams = has("text/event-stream");
+        let accepted = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+        let (mut streams, mut problems) = (false, false);
+        for media in accepted.flat_map(|accept| accept.split(',')) {
+            streams |= is_wanted(media, "text/event-stream");
+            problems |= is_wanted(media, "application/problem+json");
+        }
+        takes.streams = streams;
         // Who takes problem details and nothing of MCP asks as a client of HTTP.
-        if !takes.streams && has("application/problem+json") {
+        if !streams && problems {
             takes.surface = Surface::Http;
         }
         takes
     }
+}
+
+/// Whether an entry of `Accept` is this media type, and wanted.
+fn is_wanted(entry: &str, media: &str) -> bool {
+    let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+    let is_none = |parameter: &str| {
+        let weight = parameter.trim().strip_prefix("q=").and_then(|q| q.parse::<f32>().ok());
+        weight == Some(0.0)
+    };
+    name.trim().eq_ignore_ascii_case(media) && !parameters.split(';').any(is_none)
 }
 
 async fn post(
@@ -133,7 +148,7 @@ async fn post(
     let line = match read(body, gateway.limits.body_bytes, mount).await {
         Ok(line) => line,
         Err(why) => {
-            let party = &mount.anybody();
+            let party = &mount.party(access);
             let failing =
                 Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value));
             return refuse_with(
@@ -148,23 +163,28 @@ async fn post(
         }
     };
     let seen = peek(&line);
-    if gateway.is_closing() && matches!(seen.sort(), Sort::Request) {
+    let asks = || matches!(seen.sort(), Sort::Request) || crate::batch::members(&line).is_some();
+    if gateway.is_closing() && asks() {
         return closing(&mount.party(access), takes, &seen).await;
     }
     if let Some(id) = session_id(&head.headers) {
         return match mount.session(id, access) {
             Some(session) => {
-                if let Err(objection) = version::in_session(session.party.contract(), &head.headers)
-                {
+                let contract = session.party.contract();
+                if let Err(objection) = version::in_session(contract, &head.headers, Some(&seen)) {
                     return object(&session.party, takes, BAD, &seen, objection).await;
                 }
                 in_session(&session, takes, &line, &seen).await
             }
-            None => no_session(mount, takes, Some(&seen)).await,
+            None => no_session(&mount.party(access), takes, Some(&seen)).await,
         };
     }
     let initializes = seen.method.as_deref() == Some(wire::INITIALIZE);
     if initializes && !version::is_modern(&head.headers, &seen) {
+        let party = &mount.party(access);
+        if let Err(objection) = version::at_first(party.contract(), &head.headers, &seen) {
+            return object(party, takes, BAD, &seen, objection).await;
+        }
         return begin(mount, access, takes, &line, &seen).await;
     }
     let party = &mount.party(access);
@@ -249,7 +269,7 @@ async fn statelessly(
 ) -> Response<Body> {
     let shared = match mount.shared() {
         Ok(shared) => shared,
-        Err(why) => return crowded(mount, takes, seen, &NoSession::Start(why)).await,
+        Err(why) => return crowded(party, takes, seen, &NoSession::Start(why)).await,
     };
     let link = Arc::clone(&shared.running.link);
     // What it takes to find that out is a part of the call's time.
@@ -299,20 +319,40 @@ async fn statelessly(
 
 /// The stream for messages that belong to no call.
 async fn get(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> Response<Body> {
-    let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
-    let Some(session) = mount.session(id, access) else {
-        return no_session(mount, Takes::of(headers), None).await;
+    let session = match named(mount, access, headers).await {
+        Ok(session) => session,
+        Err(refused) => return refused,
     };
     let standing = session.streams.open();
     answer::stream(&standing, None, Box::new(|exchange| _ = exchange.abandon()))
 }
 
 async fn delete(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> Response<Body> {
-    let Some(id) = session_id(headers) else { return not_allowed(mount, headers).await };
-    if mount.session(id, access).is_some() && mount.end(id) {
-        bare(StatusCode::NO_CONTENT)
-    } else {
-        no_session(mount, Takes::of(headers), None).await
+    match named(mount, access, headers).await {
+        Ok(session) if mount.end(&session.id) => bare(StatusCode::NO_CONTENT),
+        Ok(_) => no_session(&mount.party(access), Takes::of(headers), None).await,
+        Err(refused) => refused,
+    }
+}
+
+/// The session that a request without a message is about.
+async fn named(
+    mount: &Mount,
+    access: &Arc<Access>,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Response<Body>> {
+    let (party, takes) = (&mount.party(access), Takes::of(headers));
+    let Some(id) = session_id(headers) else { return Err(not_allowed(party, headers).await) };
+    let Some(session) = mount.session(id, access) else {
+        return Err(no_session(party, takes, None).await);
+    };
+    match version::in_session(party.contract(), headers, None) {
+        Ok(()) => Ok(session),
+        Err(objection) => {
+            let Objection { failing, number } = *objection;
+            let takes = Takes { surface: Surface::Http, ..takes };
+            Err(refuse_with(party, takes, None, None, failing, number).await)
+        }
     }
 }
 
@@ -321,31 +361,41 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The protocol says 404 here, and clients begin a new session then.
-async fn no_session(mount: &Mount, takes: Takes<'_>, seen: Option<&Line<'_>>) -> Response<Body> {
-    let party = &mount.anybody();
+async fn no_session(
+    party: &Arc<Party>,
+    takes: Takes<'_>,
+    seen: Option<&Line<'_>>,
+) -> Response<Body> {
     let failing = Failing::observed(party.contract(), Condition::NotReady)
         .saying("There is no such session; begin a new one");
     let status = Some(StatusCode::NOT_FOUND);
     let id = seen.and_then(|seen| seen.id).filter(|id| wire::is_id(id));
     let surface = if seen.is_some() { takes.surface } else { Surface::Http };
-    let takes = Takes { surface, ..takes };
+    let trace = seen.map_or(takes.trace.map(Into::into), |seen| trace_of(takes.trace, seen));
+    let takes = Takes { surface, trace: trace.as_deref(), ..takes };
     let mut answer = refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await;
     *answer.status_mut() = StatusCode::NOT_FOUND;
     answer
 }
 
 pub(super) async fn crowded(
-    mount: &Mount,
+    party: &Arc<Party>,
     takes: Takes<'_>,
     seen: &Line<'_>,
     why: &NoSession,
 ) -> Response<Body> {
-    let party = &mount.anybody();
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
         NoSession::Start(_) => Condition::UpstreamUnreachable,
     };
     let failing = Failing::observed(party.contract(), condition).saying(why.to_string());
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
-    refuse_with(party, takes, status, seen.id, failing, condition.rpc_code()).await
+    object(
+        party,
+        takes,
+        status,
+        seen,
+        Box::new(Objection { failing, number: condition.rpc_code() }),
+    )
+    .await
 }

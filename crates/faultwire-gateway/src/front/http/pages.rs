@@ -25,22 +25,19 @@ pub(crate) async fn answer(
     };
     match path {
         "/healthz" => return with("text/plain; charset=utf-8", "ok\n"),
-        "/readyz" if gateway.is_closing() => {
-            let mut answer = with("text/plain; charset=utf-8", "closing\n");
-            *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return answer;
-        }
+        "/readyz" if gateway.is_closing() => return not_ready("closing\n"),
+        "/readyz" if !gateway.can_record() => return not_ready("failures cannot be recorded\n"),
         "/readyz" => return with("text/plain; charset=utf-8", "ready\n"),
         "/" | "/metrics" | "/api/status" => {}
         _ => {
-            let (party, takes) = (gateway.anybody(), Takes::of(request.headers()));
+            let (party, takes) = (gateway.anybody_at(path), Takes::of(request.headers()));
             return unknown(&party, takes, StatusCode::NOT_FOUND, "There is nothing here").await;
         }
     }
     // What failed here, and for whom, is for whoever is on the machine.
     if !peer.ip().to_canonical().is_loopback() {
         let why = "This page is shown on the gateway's own machine only";
-        return refuse(gateway, None, Condition::Forbidden, why).await;
+        return refuse(&gateway.anybody_at(path), None, Condition::Forbidden, why).await;
     }
     match path {
         "/metrics" => with("text/plain; version=0.0.4; charset=utf-8", gateway.metrics()),
@@ -56,6 +53,12 @@ pub(crate) async fn answer(
             answer
         }
     }
+}
+
+fn not_ready(why: &'static str) -> Response<Body> {
+    let mut answer = with("text/plain; charset=utf-8", why);
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer
 }
 
 fn with(media: &'static str, text: impl Into<bytes::Bytes>) -> Response<Body> {

@@ -13,8 +13,10 @@ use crate::edge;
 use crate::mount::Mount;
 use crate::room::SHORT;
 
-/// How long a client may take with the next piece of its body.
+/// How long a client may take with its body, and so much longer for each part of it: who sends a
+/// byte now and then is not waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
+const BYTES_A_SECOND: usize = 1024;
 
 /// The body on one line.
 pub(super) async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<Vec<u8>, String> {
@@ -34,9 +36,11 @@ pub(super) async fn read(body: Incoming, limit: usize, mount: &Mount) -> Result<
         let frame = match poll_fn(|context| Poll::Ready(poll_frame(&mut body, context))).await {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                began.get_or_insert_with(edge::now);
+                let began = *began.get_or_insert_with(edge::now);
+                let earned = Duration::from_secs((line.len() / BYTES_A_SECOND) as u64);
+                let left = (began + PATIENCE + earned).saturating_duration_since(edge::now());
                 let next = poll_fn(|context| poll_frame(&mut body, context));
-                let Ok(frame) = tokio::time::timeout(PATIENCE, next).await else {
+                let Ok(frame) = tokio::time::timeout(left.min(PATIENCE), next).await else {
                     return Err(too_late());
                 };
                 frame

@@ -53,6 +53,11 @@ impl Streams {
         exchange
     }
 
+    /// Whether the client listens on a stream of its own.
+    pub(crate) fn has_listener(&self) -> bool {
+        self.state().standing.as_ref().is_some_and(|standing| standing.takes_messages())
+    }
+
     /// Ends the client's own stream.
     pub(crate) fn close(&self) {
         if let Some(exchange) = self.state().standing.take() {
