@@ -12,5 +12,6 @@ mod mounts;
 mod operation;
 mod protocol;
 mod real;
+mod reload;
 mod traces;
 mod upstreams;

@@ -1,7 +1,7 @@
 //! A gateway that runs for a test.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -38,31 +38,41 @@ impl Gateway {
     }
 
     pub fn start(args: &[&str]) -> Self {
-        let audit = Dir::new();
-        let mut gateway = Self::start_with_log(&audit.join("log"), args);
-        gateway.audit = audit;
-        gateway
+        Self::start_as(args, |_| {})
     }
 
     /// With something in its environment.
-    pub fn start_with_env(args: &[&str], name: &str, value: &str) -> Self {
-        let audit = Dir::new();
-        let mut gateway = Self::start_in(&audit.join("log"), args, &[(name, value)]);
-        gateway.audit = audit;
-        gateway
+    pub fn start_with_env(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::start_as(args, |start| _ = start.envs(environment.iter().copied()))
+    }
+
+    /// With another stderr.
+    pub fn start_with_stderr(stderr: Stdio, args: &[&str]) -> Self {
+        Self::start_as(args, |start| _ = start.stderr(stderr))
     }
 
     /// With a log that outlives it.
     pub fn start_with_log(log: &str, args: &[&str]) -> Self {
-        Self::start_in(log, args, &[])
+        Self::start_in(log, args, |_| {})
     }
 
-    fn start_in(log: &str, args: &[&str], environment: &[(&str, &str)]) -> Self {
+    fn start_as(args: &[&str], set: impl FnOnce(&mut Command)) -> Self {
         let audit = Dir::new();
-        let mut all = vec!["serve", "--port", "0", "--audit", log, "--log", "off"];
+        let mut gateway = Self::start_in(&audit.join("log"), args, set);
+        gateway.audit = audit;
+        gateway
+    }
+
+    fn start_in(log: &str, args: &[&str], set: impl FnOnce(&mut Command)) -> Self {
+        let audit = Dir::new();
+        let mut all = vec!["serve", "--port", "0", "--audit", log];
+        if !args.contains(&"--log") {
+            all.extend(["--log", "off"]);
+        }
         all.extend(args);
         let mut start = command(&all);
-        start.envs(environment.iter().copied()).stdout(Stdio::piped());
+        set(&mut start);
+        start.stdout(Stdio::piped());
         let mut process = start.spawn().expect("it starts");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let address = lines
@@ -141,7 +151,7 @@ impl Gateway {
 
     pub fn signal(&self, signal: &str) {
         let pid = self.process.id().to_string();
-        let told = std::process::Command::new("kill").args(["-s", signal, &pid]).status();
+        let told = Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(told.unwrap().success());
     }
 }

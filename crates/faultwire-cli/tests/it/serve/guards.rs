@@ -472,3 +472,91 @@ fn k12(gateway: &Gateway) {
     assert_eq!(call(first, "end_session", &none), "fine");
     assert_eq!(call(first, "write_file", &none), "SESSION_NOT_INITIALIZED");
 }
+
+#[test]
+fn a7_no_retry_reaches_a_server_that_is_left_alone() {
+    let dir = Dir::new();
+    let seen = dir.join("seen");
+    let code = format!(
+        r#"
+import sys, json, os
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize": r = {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "s", "version": "1"}}}}
+    elif m["method"] == "tools/list": r = {{"tools": [{{"name": "t", "inputSchema": {{"type": "object"}}, "annotations": {{"readOnlyHint": True}}}}]}}
+    else:
+        open({seen:?}, "a").write("x")
+        os._exit(1)
+    print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
+"#
+    );
+    let settings = "retry = 6\n[breaker]\nfailures = 2\nwait = \"20s\"\n[restart]\nbase = \"10ms\"\n";
+    let guarded = guarded_before(settings, &["python3", "-c", &code]);
+    let reply = guarded.call("", "t", &json!({}));
+    assert_eq!(reply["result"]["isError"], true, "{reply}");
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), "xx");
+}
+
+#[test]
+fn a_pattern_knows_no_directories() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize": r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif m["method"] == "tools/list": r = {"tools": [{"name": "fs/read", "inputSchema": {"type": "object"}}]}
+    else: r = {"content": [{"type": "text", "text": "read"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let client = |name: &str, tools: &str| {
+        format!("[[client]]\nname = {name:?}\ntoken_file = \"DIR/{name}\"\ntools = [{tools:?}]\n")
+    };
+    let settings = client("ann", "*") + &client("bob", "fs/w*");
+    let guarded = guarded_before(&settings, &["python3", "-c", code]);
+    let failed =
+        |token: &str| guarded.call(token, "fs/read", &json!({}))["result"]["isError"].clone();
+    assert_eq!((failed("ann-token"), failed("bob-token")), (Value::Null, json!(true)));
+}
+
+/// Whoever is known is named in the record, and the trace goes on, however early a request is
+/// refused.
+#[test]
+fn o7_o9_early_refusals_tell_of_client_and_trace() {
+    let guarded = guarded(
+        "contract = \"owlclaw\"\n[serve]\nsessions = 1\nbody_bytes = 2000\n\
+         [[client]]\nname = \"ann\"\ntoken_file = \"DIR/ann\"\n",
+    );
+    let post = |token: &str, session: &str, surface: &str, method: &str, more: &str| {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "more": more,
+            "clientInfo": { "name": "t", "version": "1" }, "_meta": { "traceparent": TRACE } } });
+        let mut request = guarded.gateway.request("POST", "/mcp").header("accept", surface);
+        request = request.header("authorization", &format!("Bearer {token}"));
+        if !session.is_empty() {
+            request = request.header("mcp-session-id", session);
+        }
+        request.body(message.to_string()).send()
+    };
+    let (mcp, http) = ("application/json", "application/problem+json");
+    assert_eq!(post("ann-token", "", mcp, "initialize", "").status, 200);
+    let long = "x".repeat(3000);
+    let rows = [
+        ("too many sessions", "ann-token", "", "initialize", "", true),
+        ("no such session", "ann-token", "gone", "tools/list", "", true),
+        ("a stranger", "wrong", "", "tools/list", "", true),
+        ("too long", "ann-token", "", "tools/list", &*long, false),
+    ];
+    for (what, token, session, method, more, is_traced) in rows {
+        for surface in [mcp, http] {
+            let answer = post(token, session, surface, method, more);
+            assert!(answer.status >= 400, "{what}: {answer:?}");
+            let record = guarded.gateway.records().pop().unwrap();
+            let incident = record["fault"]["incident"].as_str().unwrap();
+            assert_eq!(incident.contains(&TRACE[3..35]), is_traced, "{what}, {surface}: {record}");
+            let client = if token == "wrong" { Value::Null } else { json!("ann") };
+            assert_eq!(record["call"]["client"], client, "{what}, {surface}: {record}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::serve::gateway::{Gateway, modern};
+use crate::serve::upstreams::running;
 use crate::support::{Dir, command};
 use crate::wrap::client::FAULTWIRE;
 
@@ -35,6 +36,48 @@ fn each_server_has_a_path_and_a_contract() {
         assert!(told.is_some_and(Value::is_string), "{path}: {reply}");
     }
     assert_eq!(gateway.request("POST", "/mcp/third").send().status, 404);
+    // What is refused before it is read is refused in the words of the same contract.
+    for (path, key) in [("/mcp/first", "code"), ("/mcp/second", "error_code")] {
+        let refused = gateway.request("POST", path).header("origin", "http://evil").send();
+        assert_eq!(refused.status, 403);
+        assert!(refused.json()[key].is_string(), "{path}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_secret_of_the_settings_comes_out_nowhere() {
+    let server = running(
+        r#"
+class Server(Plain):
+    def take(self, m, say):
+        if "id" not in m: return self.answer(202)
+        if m["method"] == "initialize": say({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
+        elif m["method"] == "tools/list": say({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+        else: say({"isError": True, "content": [{"type": "text", "text": "bad key " + self.headers["x-api-key"] + " of " + self.headers["authorization"]}]})
+"#,
+    );
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    let settings = format!(
+        "[[mount]]\nname = \"m\"\nurl = {:?}\n\
+         headers_env = {{ \"x-api-key\" = \"THE_KEY\", authorization = \"THE_KEY_TOO\" }}\n",
+        server.url
+    );
+    std::fs::write(&config, settings).unwrap();
+    let (key, other) = ("prod.key-7731", "Bearer q1w2e3r4t5");
+    let gateway = Gateway::start_with_env(
+        &["--config", &config],
+        &[("THE_KEY", key), ("THE_KEY_TOO", other)],
+    );
+    let session = gateway.begin();
+    let reply = gateway.call(&session, 1, "t", &json!({})).to_string();
+    assert!(reply.contains("[redacted]"), "{reply}");
+    let page = gateway.request("GET", "/").send().body;
+    let log = format!("{:?}", gateway.records());
+    assert!(log.contains("[redacted]"), "{log}");
+    for text in [reply, page, log] {
+        assert!(!text.contains(key) && !text.contains("q1w2e3r4t5"), "{text}");
+    }
 }
 
 /// A server of MCP behind TLS, with a certificate of its own authority.
@@ -141,7 +184,8 @@ fn a_server_behind_tls_is_used_if_its_certificate_is_trusted() {
             server.url
         );
         std::fs::write(&config, settings).unwrap();
-        let gateway = Gateway::start_with_env(&["--config", &config], "UPSTREAM_KEY", "open-it");
+        let gateway =
+            Gateway::start_with_env(&["--config", &config], &[("UPSTREAM_KEY", "open-it")]);
         let reply = call_at(&gateway, "/mcp/secure", "any");
         if trusted {
             assert_eq!(reply["result"]["content"][0]["text"], "open-it", "{reply}");

@@ -30,6 +30,8 @@ fn sigterm_drains_the_calls_in_flight() {
         let late = gateway.modern(&json!("late"), "tools/call", &params(1)).send();
         assert_eq!(late.status, 503, "{late:?}");
         assert!(late.body.contains("shutting down"), "{late:?}");
+        let ping = json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
+        assert_eq!(gateway.post(Some(&session), &ping).status, 503);
         assert_eq!(gateway.request("GET", "/readyz").send().status, 503);
         assert_eq!(gateway.request("GET", "/healthz").send().status, 200);
         for call in calls {
@@ -125,12 +127,23 @@ fn sighup_changes_what_clients_of_open_sessions_may_do() {
 
 #[test]
 fn a_caller_cannot_make_labels() {
-    let code = "import sys\nsys.exit(1)\n";
-    let gateway = Gateway::before(&[], &["python3", "-c", code]);
-    let params = json!({ "name": "made_up", "arguments": {} });
-    gateway.modern(&json!(1), "tools/call", &params).send();
-    let metrics = gateway.request("GET", "/metrics").send().body;
-    assert!(metrics.contains("(unknown)") && !metrics.contains("made_up"), "{metrics}");
+    // One ends at once, the other answers whatever it is asked.
+    let codes = [
+        "import sys\nsys.exit(1)\n",
+        r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" in m: print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}, "tools": [], "content": []}}), flush=True)
+"#,
+    ];
+    for code in codes {
+        let gateway = Gateway::before(&[], &["python3", "-c", code]);
+        let params = json!({ "name": "made_up", "arguments": {} });
+        gateway.modern(&json!(1), "tools/call", &params).send();
+        let metrics = gateway.request("GET", "/metrics").send().body;
+        assert!(metrics.contains("(unknown)") && !metrics.contains("made_up"), "{metrics}");
+    }
 }
 
 #[test]
@@ -177,6 +190,11 @@ fn mistakes_in_the_settings_say_where() {
         ("# first\ncontract = \"owlclw\"\n", ":2", "owlclaw"),
         ("[[mount]]\nname = \"a\"\nurl = \"http://x\"\ncontract = \"kaza\"\n", ":4", "kaiza"),
         ("\n\narguments = \"sometimes\"\n", ":3", "enforce"),
+        ("[serve]\nconnections = 0\n", ":2", "1000000"),
+        ("[serve]\nconnections = 9223372036854775807\n", ":2", "1000000"),
+        ("[serve]\n\notlp = \"ftp://x\"\n", ":3", "http://"),
+        ("[[client]]\nname = \"a\"\ntools = [\"[abc\"]\n", ":3", "bracket"),
+        ("[[mount]]\nname = \"..\"\nurl = \"http://x\"\n", ":2", "URL"),
         (
             "arguments = \"never\"\n[[mount]]\nname = \"a\"\nurl = \"http://x\"\ncontract = \"kaiza\"\n",
             "toml:1: arguments",
@@ -307,6 +325,23 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     assert!(before.elapsed() > Duration::from_secs(10), "{:?}", before.elapsed());
 }
 
+/// Nor is one that comes a byte at a time.
+#[test]
+fn a_body_that_dribbles_in_is_not_waited_for() {
+    use std::io::{Read, Write};
+    let gateway = Gateway::demo(&[]);
+    let request = gateway.request("POST", "/mcp").header("content-length", "1000");
+    let mut socket = request.send_only();
+    let before = Instant::now();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut answer = [0; 12];
+    while socket.read_exact(&mut answer).is_err() {
+        assert!(before.elapsed() < Duration::from_secs(40), "it waits");
+        let _ = socket.write_all(b" ");
+    }
+    assert_eq!(&answer, b"HTTP/1.1 400");
+}
+
 #[test]
 fn between_calls_it_rests() {
     let gateway = Gateway::demo(&[]);
@@ -317,4 +352,39 @@ fn between_calls_it_rests() {
     // Whoever stays awake for good takes a hundred.
     let ticks = ticks_at_rest(gateway.process.id());
     assert!(ticks <= 10, "{ticks}");
+}
+
+/// Log collectors die, and disks fill up.
+#[test]
+fn a_stderr_that_takes_nothing_stops_nobody() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let gateway = Gateway::start_with_stderr(full.into(), &["--log", "debug"]);
+    for tool in ["crash", "missing_file"] {
+        let params = json!({ "name": tool, "arguments": {} });
+        let reply = gateway.modern(&json!(1), "tools/call", &params).send().reply();
+        assert_eq!(reply["result"]["isError"], true, "{tool}: {reply}");
+    }
+    let faults = gateway.records().iter().filter(|record| record["fault"].is_object()).count();
+    assert_eq!(faults, 2);
+    assert_eq!(gateway.end(), Some(0));
+}
+
+#[test]
+fn it_goes_by_the_address_that_it_prints() {
+    let gateway = Gateway::start(&["--host", "127.0.0.2"]);
+    assert!(gateway.url().contains("127.0.0.2"), "{}", gateway.url());
+    assert_eq!(gateway.request("GET", "/healthz").send().status, 200);
+}
+
+#[test]
+fn it_is_not_ready_when_failures_cannot_be_recorded() {
+    let gateway = Gateway::start(&[]);
+    assert_eq!(gateway.request("GET", "/readyz").send().status, 200);
+    let live = gateway.audit.path().join("log/audit-log.jsonl");
+    std::fs::remove_file(&live).unwrap();
+    let params = json!({ "name": "missing_file", "arguments": {} });
+    gateway.modern(&json!(1), "tools/call", &params).send();
+    let answer = gateway.request("GET", "/readyz").send();
+    assert_eq!((answer.status, &*answer.body), (503, "failures cannot be recorded\n"));
+    assert_eq!(gateway.request("GET", "/healthz").send().status, 200);
 }

@@ -449,3 +449,95 @@ for line in sys.stdin:
         assert_eq!(reply.join().unwrap()["result"]["content"][0]["text"], "thanks");
     });
 }
+
+#[test]
+fn o2_versions_of_a_session_are_its_own_and_one_everywhere() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    let hello = |version: &str| {
+        json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } })
+    };
+    let code = |answer: &crate::serve::http::Answer| {
+        let error = &answer.json()["error"]["data"]["error"]["code"];
+        error.as_str().map(str::to_owned)
+    };
+    let begin = |head: &str, body: &str| {
+        let request = gateway.request("POST", "/mcp").header("mcp-protocol-version", head);
+        request.body(hello(body).to_string()).send()
+    };
+    assert_eq!(begin("2025-11-25", "2025-11-25").status, 200);
+    // What is proposed is still to be agreed on.
+    assert_eq!(begin("2025-12-31", "2025-12-31").status, 200);
+    let (unsupported, conflict) = ("protocol.unsupported_version", "protocol.version_conflict");
+    assert_eq!(code(&begin("1999-01-01", "2025-11-25")).as_deref(), Some(unsupported));
+    assert_eq!(code(&begin("2024-11-05", "2025-11-25")).as_deref(), Some(conflict));
+    let session = gateway.begin();
+    let of_session = |method: &str, versions: &[&str]| {
+        let mut request = gateway.request(method, "/mcp").header("mcp-session-id", &session);
+        for version in versions {
+            request = request.header("mcp-protocol-version", version);
+        }
+        request
+    };
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let modern = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } });
+    let rows = [
+        (vec![], &ping, None),
+        (vec!["2025-11-25"], &ping, None),
+        (vec!["2025-11-25", "2025-11-25"], &ping, None),
+        (vec!["2025-11-25", "2025-06-18"], &ping, Some(conflict)),
+        (vec!["2025-11-25"], &modern, Some(conflict)),
+        (vec!["2026-07-28"], &ping, Some(unsupported)),
+        (vec!["1999-01-01"], &ping, Some(unsupported)),
+    ];
+    for (versions, message, expected) in rows {
+        let answer = of_session("POST", &versions).body(message.to_string()).send();
+        assert_eq!(code(&answer).as_deref(), expected, "{versions:?}: {answer:?}");
+        if expected == Some(unsupported) {
+            let supported = answer.json()["error"]["data"]["supported"].clone();
+            assert_eq!(supported[0], "2025-11-25", "what it could speak in a session");
+        }
+    }
+    for method in ["GET", "DELETE"] {
+        let answer = of_session(method, &["1999-01-01"]).send();
+        assert_eq!(answer.json()["code"], unsupported, "{method}: {answer:?}");
+    }
+    assert_eq!(of_session("DELETE", &["2025-11-25"]).send().status, 204);
+}
+
+#[test]
+fn what_a_client_takes_may_be_written_in_many_ways() {
+    let gateway = Gateway::demo(&["--contract", "owlclaw"]);
+    for (accept, media) in [
+        (&["Application/Problem+JSON"][..], "application/problem+json"),
+        (&["application/json", "application/problem+json"], "application/problem+json"),
+        (&["application/problem+json;q=0"], "application/json"),
+        (&["application/problem+json, text/event-stream"], "application/json"),
+        (&["application/problem+json, Text/Event-Stream;q=0.5"], "application/json"),
+        (&["application/problem+json, text/event-stream;q=0.0"], "application/problem+json"),
+    ] {
+        let mut request = gateway.request("POST", "/mcp").header("mcp-session-id", "gone");
+        for line in accept {
+            request = request.header("accept", line);
+        }
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let answer = request.body(ping.to_string()).send();
+        assert_eq!(answer.header("content-type"), Some(media), "{accept:?}");
+    }
+}
+
+#[test]
+fn a_session_that_is_listened_to_is_in_use() {
+    let dir = crate::support::Dir::new();
+    let config = dir.join("faultwire.toml");
+    std::fs::write(&config, "[serve]\nidle = \"1s\"\n").unwrap();
+    let gateway = Gateway::demo(&["--config", &config]);
+    let (listening, left) = (gateway.begin(), gateway.begin());
+    let request = gateway.request("GET", "/mcp").header("mcp-session-id", &listening);
+    let mut stream = request.header("accept", "text/event-stream").open();
+    assert!(stream.is_silent(Duration::from_secs(4)), "it goes on");
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    assert_eq!(gateway.post(Some(&listening), &ping).status, 200);
+    assert_eq!(gateway.post(Some(&left), &ping).status, 404);
+}

@@ -452,12 +452,12 @@ server.serve_forever()
 "#;
 
 /// A server in Python.
-struct Running {
+pub struct Running {
     process: std::process::Child,
-    url: String,
+    pub url: String,
 }
 
-fn running(code: &str) -> Running {
+pub fn running(code: &str) -> Running {
     let mut process = std::process::Command::new("python3")
         .args(["-c", &format!("{PLAIN}{code}{SERVE}")])
         .stdout(std::process::Stdio::piped())
