@@ -58,6 +58,11 @@ impl Calls {
             || ((wire::is_odd(id) || self.odd > 0) && self.spelt_otherwise(id).is_some())
     }
 
+    /// How many calls there ever were.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }

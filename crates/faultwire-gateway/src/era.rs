@@ -1,6 +1,8 @@
 //! Two eras on the two sides of a gateway: what one side says, as the other understands it.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,8 +11,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::guard::version::{LEGACY, MODERN};
-use crate::link::Link;
+use crate::handshake::Handshake;
+use crate::link::{Link, Phase};
 use crate::patched::Patched;
+use crate::supervisor::Event;
 use crate::wire;
 
 /// Members of an object, as they were written: numbers among them may be longer than ours.
@@ -24,24 +28,37 @@ pub(crate) enum Era {
     Legacy { initialized: Value },
 }
 
-/// How long a server may be silent to a question of the modern era.
+/// How long a server may be silent to a question of the modern era before it is asked in the
+/// legacy one, too: some do not answer at all before the handshake.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// How often to look whether a server is there.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Finds out what a server speaks: it is asked in the modern way, and if it does not like that,
 /// greeted in the legacy one. None when it answers neither.
 pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
-    // Some do not answer at all before the handshake.
-    let first = patience.min(SILENCE);
-    if discover(link, first).await.is_some() {
+    let mut discovered = pin!(discover(link, patience));
+    let is_modern = tokio::time::timeout(SILENCE.min(patience), discovered.as_mut()).await;
+    let is_silent = is_modern.is_err();
+    if is_modern.is_ok_and(|discovered| discovered.is_some()) {
         return Some(Era::Modern);
     }
-    let patience = patience.saturating_sub(first);
-    let hello = json!({
-        "protocolVersion": LEGACY[0],
-        "capabilities": {},
-        "clientInfo": ourselves(),
-    });
-    let initialized = answer(link, wire::INITIALIZE, &hello, patience).await?;
+    let greeted = tokio::time::timeout(patience, greet(link, patience));
+    let initialized = if is_silent {
+        // One that takes long to start answers what it was asked first.
+        tokio::select! {
+            biased;
+            Some(_) = discovered.as_mut() => {
+                start_anew(link).await;
+                return Some(Era::Modern);
+            }
+            greeted = greeted => greeted,
+        }
+    } else {
+        greeted.await
+    };
+    let initialized = initialized.ok().flatten()?;
     let thanks = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", wire::INITIALIZED);
     let mut state = link.state();
     state.handshake.agreed = true;
@@ -50,6 +67,56 @@ pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
     link.tell_server(thanks.as_bytes());
     Some(Era::Legacy { initialized })
 }
+
+/// A server that was greeted in the legacy way, and then turned out to be of the modern era, may
+/// take that greeting at its word. A process begins once more without it.
+async fn start_anew(link: &Link) {
+    link.state().handshake = Handshake::default();
+    if link.inlet.lock().is_remote() {
+        return;
+    }
+    let _ = link.events.send(Event::Refused);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let state = link.state();
+        match state.phase {
+            // The new one has answered nothing yet.
+            Phase::Up if !state.answered => return,
+            Phase::Down { until: None, .. } => return,
+            _ => {}
+        }
+    }
+}
+
+/// Greets a server in the legacy way, and again if it had to be started anew.
+async fn greet(link: &Link, patience: Duration) -> Option<Value> {
+    let hello = json!({
+        "protocolVersion": LEGACY[0],
+        "capabilities": {},
+        "clientInfo": ourselves(),
+    });
+    for _ in 0..GREETINGS {
+        loop {
+            match link.state().phase {
+                Phase::Down { until: None, .. } => return None,
+                Phase::Down { .. } => {}
+                Phase::Up | Phase::Opening { .. } => break,
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let answered = link.ask(wire::INITIALIZE, &hello);
+        match tokio::time::timeout(patience, answered).await {
+            Ok(Ok(line)) => return result(&line),
+            // It ended before it answered.
+            Ok(Err(_)) => tokio::time::sleep(LOOK).await,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// One that ends at a question of the other era is there again for the first of these.
+const GREETINGS: usize = 3;
 
 /// Asks in the modern way.
 pub(crate) async fn discover(link: &Link, patience: Duration) -> Option<Value> {
@@ -63,7 +130,11 @@ pub(crate) async fn discover(link: &Link, patience: Duration) -> Option<Value> {
 async fn answer(link: &Link, method: &str, params: &Value, patience: Duration) -> Option<Value> {
     let answered = link.ask(method, params);
     let line = tokio::time::timeout(patience, answered).await.ok()?.ok()?;
-    let mut reply: Value = serde_json::from_slice(&line).ok()?;
+    result(&line)
+}
+
+fn result(line: &[u8]) -> Option<Value> {
+    let mut reply: Value = serde_json::from_slice(line).ok()?;
     Some(reply.get_mut("result")?.take()).filter(Value::is_object)
 }
 
@@ -208,14 +279,19 @@ pub(crate) fn as_modern(reply: &mut Patched<'_>, result: Option<&RawValue>, meth
     let Some(result) = result.map(RawValue::get).filter(|raw| raw.starts_with('{')) else {
         return;
     };
-    let mut members = r#""resultType":"complete""#.to_owned();
-    if CACHED.contains(&method) {
-        members.push_str(r#","ttlMs":0,"cacheScope":"private""#);
+    let known: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(result).unwrap_or_default();
+    let more = [("resultType", r#""complete""#), ("ttlMs", "0"), ("cacheScope", r#""private""#)];
+    let more = &more[..if CACHED.contains(&method) { more.len() } else { 1 }];
+    let mut members = String::new();
+    for (name, value) in more.iter().filter(|(name, _)| !known.contains_key(*name)) {
+        members.push_str(&format!("\"{name}\":{value},"));
     }
-    if result[1..].trim_start() != "}" {
-        members.push(',');
+    if known.is_empty() {
+        members.pop();
     }
-    reply.inside(result, members);
+    if !members.is_empty() {
+        reply.inside(result, members);
+    }
 }
 
 /// Whether a result asks for more from the client, which only clients of the modern era can give.
@@ -224,7 +300,7 @@ pub(crate) fn wants_more(result: Option<&RawValue>) -> bool {
     #[serde(rename_all = "camelCase")]
     struct Typed<'a> {
         #[serde(borrow, default)]
-        result_type: Option<std::borrow::Cow<'a, str>>,
+        result_type: Option<Cow<'a, str>>,
     }
     let typed = result.and_then(|raw| serde_json::from_str::<Typed<'_>>(raw.get()).ok());
     typed.and_then(|typed| typed.result_type).is_some_and(|kind| kind == "input_required")

@@ -97,6 +97,8 @@ pub(crate) struct Asked {
     pub takes_time: bool,
     /// Whether the client has heard of it.
     pub is_heard: bool,
+    /// Which call was the last to be opened before it: it is asked for that one or an older one.
+    pub after: u64,
 }
 
 /// How the server is doing.
@@ -449,9 +451,10 @@ impl State {
         self.asked.values_mut().for_each(|asked| asked.is_heard = true);
     }
 
-    /// Whether something waits for what a user thinks.
-    pub(crate) fn waits_for_user(&self) -> bool {
-        self.asked.values().any(|asked| asked.takes_time && asked.is_heard)
+    /// Up to which call something may wait for what a user thinks.
+    pub(crate) fn waits_for_user(&self) -> u64 {
+        let thought_about = self.asked.values().filter(|asked| asked.takes_time && asked.is_heard);
+        thought_about.map(|asked| asked.after).max().unwrap_or(0)
     }
 
     /// An id for a request of our own.

@@ -92,7 +92,7 @@ pub(crate) struct Mount {
 /// Why a session cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoSession {
-    #[error("{0} sessions are open already")]
+    #[error("{0} sessions are open already, or ending")]
     Crowded(usize),
     #[error("the server cannot be started: {0}")]
     Start(#[from] io::Error),
@@ -130,6 +130,11 @@ impl Mount {
         access: &Arc<Access>,
     ) -> Result<Arc<Session>, NoSession> {
         let mut sessions = self.sessions();
+        // Servers take a while to end, and are there until they have.
+        let alive = self.alive.load(Ordering::Relaxed);
+        if alive > self.crowd.sessions.saturating_mul(2) {
+            return Err(NoSession::Crowded(alive));
+        }
         if sessions.len() >= self.crowd.sessions {
             let now = edge::now();
             let idle = sessions.values().max_by_key(|session| session.unused(now));
@@ -261,9 +266,9 @@ impl Mount {
         self.only_modern.load(Ordering::Relaxed)
     }
 
-    /// The server has refused the legacy handshake and taken the modern one.
-    pub(crate) fn turns_out_modern(&self) {
-        self.only_modern.store(true, Ordering::Relaxed);
+    /// The server has refused the legacy handshake and taken the modern one, or does so no more.
+    pub(crate) fn turns_out_modern(&self, is_so: bool) {
+        self.only_modern.store(is_so, Ordering::Relaxed);
     }
 
     /// Ends sessions that nobody has used for long.

@@ -23,6 +23,12 @@ pub(crate) trait Outlet: Send + Sync {
         self.send(&line);
     }
 
+    /// Whether all that its client hears goes this way, so that nothing can overtake what is sent
+    /// together.
+    fn is_only_way(&self) -> bool {
+        false
+    }
+
     /// Whether there is one client behind it, who can be asked something.
     fn is_somebody(&self) -> bool {
         true
@@ -86,6 +92,10 @@ impl Stream {
 }
 
 impl Outlet for Stream {
+    fn is_only_way(&self) -> bool {
+        true
+    }
+
     fn send(&self, lines: &[u8]) {
         if self.broken.load(Ordering::Relaxed) {
             return;

@@ -236,12 +236,12 @@ impl Supervisor {
         // A user may take long to answer what the server asked; the call waits for that.
         let longest = self.link.settings().deadlines.hard;
         state.asked.retain(|_, asked| now.saturating_duration_since(asked.since) < longest);
-        let waits_for_user = state.waits_for_user();
+        let waiting = state.waits_for_user();
         let mut over = Vec::new();
         for call in state.calls.iter_mut() {
             let hard = call.hard.is_some_and(|hard| hard <= now);
             if call.deadline.is_some_and(|deadline| deadline <= now) {
-                if waits_for_user && !hard {
+                if call.order <= waiting && !hard {
                     call.progress(now);
                 } else {
                     over.push(call.id().to_owned());

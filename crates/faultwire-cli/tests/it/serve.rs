@@ -13,5 +13,6 @@ mod operation;
 mod protocol;
 mod real;
 mod reload;
+mod sessions;
 mod traces;
 mod upstreams;

@@ -82,6 +82,13 @@ fn only_one<'h>(
     Ok(first)
 }
 
+fn missing(contract: &Contract, member: &str) -> Box<Objection> {
+    let failing = Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
+        .saying(format!("The request has no _meta[{member:?}]"))
+        .outcome(Outcome::NotSent);
+    Box::new(Objection { failing, number: wire::INVALID_PARAMS })
+}
+
 fn two_versions(contract: &Contract, head: &str, body: &str) -> Box<Objection> {
     let (head, body) = (shortened(head), shortened(body));
     conflict(contract, format!("The header names version {head:?}, the body {body:?}"))
@@ -110,13 +117,11 @@ pub(crate) fn statelessly(
         (_, Some(body)) if !MODERN.contains(&body) => {
             Err(unsupported(contract, body, false, &MODERN))
         }
+        (Some(_), Some(_)) if is_request && !said.has_capabilities => {
+            Err(missing(contract, wire::CLIENT_CAPABILITIES))
+        }
         (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
-        (Some(_), None) if is_request => Err(Box::new(Objection {
-            failing: Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
-                .saying(format!("The request has no _meta[\"{}\"]", wire::PROTOCOL_VERSION))
-                .outcome(Outcome::NotSent),
-            number: -32602,
-        })),
+        (Some(_), None) if is_request => Err(missing(contract, wire::PROTOCOL_VERSION)),
         (Some(_), None) => Ok(()),
         (None, Some(body)) => {
             let why = format!("The body names version {body}, the header MCP-Protocol-Version not");
@@ -254,6 +259,8 @@ struct Said {
     version: Option<Box<str>>,
     name: Option<Box<str>>,
     uri: Option<Box<str>>,
+    /// Whether the client says what it can do, be it nothing.
+    has_capabilities: bool,
 }
 
 impl Said {
@@ -271,6 +278,8 @@ impl Said {
         struct Meta<'a> {
             #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
             version: Option<&'a RawValue>,
+            #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
+            capabilities: Option<&'a RawValue>,
         }
         let params = seen.params.filter(|raw| raw.starts_with('{'));
         let params: Params<'_> =
@@ -279,7 +288,12 @@ impl Said {
         let meta: Meta<'_> =
             meta.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
         let text = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
-        Self { version: text(meta.version), name: text(params.name), uri: text(params.uri) }
+        Self {
+            version: text(meta.version),
+            name: text(params.name),
+            uri: text(params.uri),
+            has_capabilities: meta.capabilities.is_some(),
+        }
     }
 }
 

@@ -23,6 +23,22 @@ impl Link {
         self.settle(call, failing);
     }
 
+    /// The server did not do what it was asked for. A greeting that it refuses may be no failure,
+    /// if somebody has doubts.
+    pub(crate) fn refused(&self, call: Call, failing: Failing) {
+        let doubts = match call.method {
+            Method::Initialize => self.state().doubts.take(),
+            _ => None,
+        };
+        let refused = match doubts {
+            Some(doubts) => doubts.send((call, failing)).err(),
+            None => Some((call, failing)),
+        };
+        if let Some((call, failing)) = refused {
+            self.fail(call, failing);
+        }
+    }
+
     /// Calls failed together, of one cause: it counts once.
     pub(crate) fn fail_together(&self, calls: Vec<Call>, why: impl Fn() -> Failing) {
         if let Some(call) = calls.iter().find(|call| call.method == Method::ToolsCall) {
@@ -115,7 +131,7 @@ impl Link {
         match call {
             Some(call) => {
                 let _together = self.door.burst();
-                self.fail(call, failing);
+                self.refused(call, failing);
             }
             None if asked => {}
             None if opening => drop(self.events.send(Event::Refused)),

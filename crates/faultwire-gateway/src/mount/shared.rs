@@ -64,12 +64,20 @@ impl Shared {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// What the server speaks. It is asked until it has answered once.
-    pub(crate) async fn era(&self) -> Option<&Era> {
-        let link = &self.running.link;
-        let patience = link.settings().deadlines.start;
-        let found = || async { era::of(link, patience).await.ok_or(()) };
-        self.era.get_or_try_init(found).await.ok()
+    /// What the server speaks. It is asked until it has answered once, however long those wait who
+    /// want to know.
+    pub(crate) async fn era(self: &Arc<Self>) -> Option<&Era> {
+        if self.era.get().is_none() {
+            let shared = Arc::clone(self);
+            let asking = tokio::spawn(async move {
+                let link = &shared.running.link;
+                let patience = link.settings().deadlines.start;
+                let found = || async { era::of(link, patience).await.ok_or(()) };
+                shared.era.get_or_try_init(found).await.is_ok()
+            });
+            let _ = asking.await;
+        }
+        self.era.get()
     }
 
     /// Puts a request under an id of ours, and its progress too.
@@ -87,6 +95,11 @@ impl Shared {
 
 /// The token of a request's progress, as it was written.
 pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
+    meant_token(line).ok().flatten()
+}
+
+/// The same; an error if nobody can tell which one is meant.
+pub(crate) fn meant_token<'a>(line: &Line<'a>) -> Result<Option<&'a str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, rename = "_meta")]
@@ -97,7 +110,8 @@ pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
         #[serde(borrow, rename = "progressToken")]
         token: Option<&'a RawValue>,
     }
-    let params: Params<'a> = serde_json::from_str(line.params?).ok()?;
-    let meta: Meta<'a> = serde_json::from_str(params.meta?.get()).ok()?;
-    Some(meta.token?.get())
+    let Some(params) = line.params.filter(|raw| raw.starts_with('{')) else { return Ok(None) };
+    let meta = serde_json::from_str::<Params<'a>>(params)?.meta.map(RawValue::get);
+    let Some(meta) = meta.filter(|raw| raw.starts_with('{')) else { return Ok(None) };
+    Ok(serde_json::from_str::<Meta<'a>>(meta)?.token.map(RawValue::get))
 }

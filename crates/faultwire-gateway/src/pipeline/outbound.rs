@@ -237,17 +237,7 @@ impl Link {
         failing.is_protocol =
             failing.rpc == Some(wire::INVALID_PARAMS) && call.story().is_next_round();
         self.advise(&call, &mut failing);
-        let doubts = match call.method {
-            Method::Initialize => self.state().doubts.take(),
-            _ => None,
-        };
-        let refused = match doubts {
-            Some(doubts) => doubts.send((call, failing)).err(),
-            None => Some((call, failing)),
-        };
-        if let Some((call, failing)) = refused {
-            self.fail(call, failing);
-        }
+        self.refused(call, failing);
         Verdict::Drop
     }
 
@@ -303,7 +293,8 @@ impl Link {
         }
         let takes_time = matches!(line.method.as_deref(), Some(wire::SAMPLE | wire::ELICIT));
         let is_heard = reach == Reach::Now;
-        state.asked.insert(id.into(), Asked { since: edge::now(), takes_time, is_heard });
+        let (since, after) = (edge::now(), state.calls.opened());
+        state.asked.insert(id.into(), Asked { since, takes_time, is_heard, after });
         Verdict::Pass
     }
 

@@ -184,6 +184,7 @@ impl Listener {
         let together = link.door.burst();
         let mut run: Range<usize> = 0..0;
         let mut passed = 0usize;
+        let at_once = !link.client.is_only_way();
         while let Some(frame) = self.frames.next_frame() {
             let verdict = match &frame {
                 Frame::Line(place) => self.line(place.clone()),
@@ -199,6 +200,8 @@ impl Listener {
                 }
             };
             match (verdict, frame) {
+                // What comes before a reply must not find the call answered.
+                (Verdict::Pass, Frame::Line(place)) if at_once => self.pass(&place),
                 (Verdict::Pass, Frame::Line(place)) if place.start == run.end => {
                     run.end = place.end;
                     passed += 1;

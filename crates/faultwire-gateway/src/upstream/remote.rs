@@ -15,9 +15,9 @@ use bytes::Bytes;
 use faultwire_contract::{Aspect, Condition, Line, Sort, malformed, peek};
 use hashbrown::HashMap;
 use http_body::Body as _;
+use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
@@ -38,6 +38,9 @@ pub use way::{Remote as RemoteSettings, RemoteError};
 /// How long to wait before a stream that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a server may take to hear that a session is over.
+const GOODBYE: Duration = Duration::from_secs(10);
+
 /// One session with a server behind a URL.
 pub(crate) struct Remote {
     way: Arc<Way>,
@@ -51,6 +54,11 @@ struct State {
     session: Option<HeaderValue>,
     /// The version that client and server agreed on.
     version: Option<HeaderValue>,
+    /// Whether the server has forgotten a session, and no other one has begun since.
+    is_lost: bool,
+    /// What waits until the server has heard that the handshake is over: requests that come before
+    /// are refused.
+    held: Option<Vec<(Bytes, Label)>>,
     /// What every message of the session is sent with: these two, and what the server wants
     /// besides.
     posting: Arc<HeaderMap>,
@@ -65,6 +73,8 @@ impl Remote {
         let state = State {
             session: None,
             version: None,
+            is_lost: false,
+            held: None,
             posting: Arc::new(way.posting.clone()),
             open: HashMap::new(),
             standing: None,
@@ -96,12 +106,34 @@ impl Remote {
             return;
         }
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let (id, line) = (label.id.clone(), Bytes::copy_from_slice(line));
+        let line = Bytes::copy_from_slice(line);
         let mut state = self.state();
+        match &mut state.held {
+            Some(held) => held.push((line, label)),
+            None => self.dispatch(&mut state, line, label),
+        }
+    }
+
+    fn dispatch(self: &Arc<Self>, state: &mut State, line: Bytes, label: Label) {
+        if label.method.as_deref() == Some(wire::INITIALIZED) {
+            state.held = Some(Vec::new());
+        }
+        let id = label.id.clone();
         // A task moves what it runs about when it is made and when it ends, so it gets a pointer.
         let task = self.runtime.spawn(Box::pin(Arc::clone(self).bring(line, label)));
         if let Some(id) = id {
             state.open.insert(id, task.abort_handle());
+        }
+    }
+
+    /// The server knows that the handshake is over, or will not.
+    fn let_go(self: &Arc<Self>) {
+        let mut state = self.state();
+        for (line, label) in state.held.take().unwrap_or_default() {
+            match &mut state.held {
+                Some(held) => held.push((line, label)),
+                None => self.dispatch(&mut state, line, label),
+            }
         }
     }
 
@@ -111,6 +143,9 @@ impl Remote {
         let mut state = self.state();
         if let Some(task) = id.and_then(|id| state.open.remove(id.get())) {
             task.abort();
+        }
+        if let (Some(id), Some(held)) = (id, &mut state.held) {
+            held.retain(|(_, label)| label.id.as_deref() != Some(id.get()));
         }
         state.version.is_none()
     }
@@ -122,22 +157,44 @@ impl Remote {
             standing.abort();
         }
         state.open.drain().for_each(|(_, task)| task.abort());
+        state.held = None;
         let headers = state.among(&self.way.asking);
         if state.session.take().is_some() {
             state.renew(&self.way);
             let way = Arc::clone(&self.way);
             self.runtime.spawn(async move {
-                let _ = way.send(Method::DELETE, &headers, Bytes::new()).await;
+                let sent = way.send(Method::DELETE, &headers, Bytes::new());
+                let _ = tokio::time::timeout(GOODBYE, sent).await;
             });
         }
     }
 
     async fn bring(self: Arc<Self>, line: Bytes, label: Label) {
+        let ends_handshake = label.method.as_deref() == Some(wire::INITIALIZED);
+        if label.id.is_some() {
+            return self.bring_to_end(line, label).await;
+        }
+        // Nobody watches the time of what is not answered.
+        let patience = self.link.get().and_then(Weak::upgrade);
+        let patience = patience.map_or(GOODBYE, |link| link.settings().deadlines.default);
+        let brought = Arc::clone(&self).bring_to_end(line, label);
+        let _ = tokio::time::timeout(patience, brought).await;
+        if ends_handshake {
+            self.let_go();
+            if let Some(link) = self.link.get().and_then(Weak::upgrade) {
+                self.stand(&link);
+            }
+        }
+    }
+
+    async fn bring_to_end(self: Arc<Self>, line: Bytes, label: Label) {
         let Some(link) = self.link.get().and_then(Weak::upgrade) else { return };
         let begins = label.method.as_deref() == Some(wire::INITIALIZE);
-        let (mut headers, session, has_begun) = {
+        let (mut headers, session, has_begun, had_one) = {
             let state = self.state();
-            (Arc::clone(&state.posting), state.session.clone(), state.version.is_some())
+            let had_one = !begins && (state.session.is_some() || state.is_lost);
+            let has_begun = state.version.is_some();
+            (Arc::clone(&state.posting), state.session.clone(), has_begun, had_one)
         };
         if begins {
             headers = Arc::new(self.way.posting.clone());
@@ -154,20 +211,14 @@ impl Remote {
             Arc::make_mut(&mut headers).insert(&wire::TRACE, trace);
         }
         let failing = match self.way.send(Method::POST, &headers, line).await {
-            Ok((answer, _)) if is_lost(&answer) && session.is_some() && !begins => {
-                self.lose(session.as_ref());
-                drop(answer);
-                link.session_lost(label.id.as_deref());
-                return self.forget(&label);
-            }
             Ok(answer) => {
-                if begins {
+                if begins && answer.0.status().is_success() {
                     let mut state = self.state();
                     state.session = answer.0.headers().get(&wire::SESSION).cloned();
+                    state.is_lost = false;
                     state.renew(&self.way);
                 }
-                let session = session.as_ref().filter(|_| !begins);
-                self.hear(&link, answer, &label, session).await
+                self.hear(&link, answer, &label, had_one.then_some(SentIn(session.as_ref()))).await
             }
             Err(error) => Some(error.failing(link.contract())),
         };
@@ -177,9 +228,6 @@ impl Remote {
         {
             link.fail_open(id, failing);
         }
-        if label.method.as_deref() == Some(wire::INITIALIZED) {
-            self.stand(&link);
-        }
     }
 
     /// The server does not know the session. Another call may have found that out before, and there
@@ -188,6 +236,7 @@ impl Remote {
         let mut state = self.state();
         if state.session.as_ref() == session {
             state.session = None;
+            state.is_lost = true;
             state.renew(&self.way);
         }
     }
@@ -198,13 +247,14 @@ impl Remote {
         }
     }
 
-    /// Takes in an answer. What is wrong with it, if nothing else told.
+    /// Takes in an answer to something that was sent in a session, if there was one. What is wrong
+    /// with it, if nothing else told.
     async fn hear(
         &self,
         link: &Arc<Link>,
         (answer, lent): Answer,
         label: &Label,
-        session: Option<&HeaderValue>,
+        session: Option<SentIn<'_>>,
     ) -> Option<Failing> {
         let (head, body) = answer.into_parts();
         let limit = link.settings().limits.line_bytes;
@@ -232,13 +282,16 @@ impl Remote {
         let body = if json { line_of(body) } else { body };
         let id = label.id.as_deref();
         let seen = peek(&body);
-        if session.is_some() && trouble::knows_no_session(head.status, &body) {
+        let is_reply = json && label.is_answered_by(&seen);
+        if let Some(SentIn(session)) = session
+            && trouble::knows_no_session(head.status, &body, is_reply.then_some(&seen))
+        {
             self.lose(session);
             link.session_lost(id);
             return None;
         }
         // A reply is one, whatever the status says.
-        if json && label.is_answered_by(&seen) {
+        if is_reply {
             if let (Some(id), Some(wait)) = (id, trouble::retry_after(&head.headers)) {
                 link.told_to_wait(id, wait);
             }
@@ -289,6 +342,11 @@ impl Remote {
                             return Some(wrong_reply(link, &event));
                         }
                         self.take(link, &event, &seen, label);
+                        if is_reply && label.id.is_some() {
+                            // More is not asked for, and its end is nobody's failure.
+                            self.see_off(body, lent);
+                            return None;
+                        }
                     }
                     let long = events.unfinished();
                     if long < SHORT {
@@ -317,6 +375,19 @@ impl Remote {
                 }
             }
         }
+    }
+
+    /// Waits a moment for the end of a stream that has nothing more to say, so that its connection
+    /// can be used again. It is hung up on otherwise, and at once if many wait.
+    fn see_off(&self, mut body: Incoming, lent: Lent) {
+        let Ok(slot) = Arc::clone(&self.way.seeing_off).try_acquire_owned() else { return };
+        self.runtime.spawn(async move {
+            let ended = async { while let Some(Ok(_)) = next_data(&mut body).await {} };
+            if tokio::time::timeout(AGAIN, ended).await.is_ok() {
+                lent.give_back();
+            }
+            drop(slot);
+        });
     }
 
     /// A message of the server.
@@ -403,6 +474,9 @@ impl State {
     }
 }
 
+/// The session in which something was sent; without a name if the server had lost it before.
+struct SentIn<'a>(Option<&'a HeaderValue>);
+
 /// A message as a line of a process would be: on one line, with its end.
 fn line_of(mut message: Vec<u8>) -> Vec<u8> {
     message.truncate(message.trim_ascii_end().len());
@@ -410,11 +484,6 @@ fn line_of(mut message: Vec<u8>) -> Vec<u8> {
     message.iter_mut().filter(|b| matches!(b, b'\n' | b'\r')).for_each(|b| *b = b' ');
     message.push(b'\n');
     message
-}
-
-/// Whether the server does not know what it was asked for.
-fn is_lost(answer: &Response<Incoming>) -> bool {
-    answer.status() == StatusCode::NOT_FOUND
 }
 
 /// Why a body could not be read to its end.

@@ -247,3 +247,45 @@ for line in sys.stdin:
         assert_eq!(legacy["error"]["code"], number, "{legacy}");
     }
 }
+
+/// Some legacy servers say nothing before the handshake, others end.
+#[test]
+fn a_modern_client_uses_a_legacy_server_that_does_not_take_to_being_asked() {
+    for takes_it in ["continue", "sys.exit(1)"] {
+        let code = format!(
+            r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "server/discover": {takes_it}
+    elif m["method"] == "initialize": r = {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "s", "version": "1"}}}}
+    elif m["method"] == "tools/list": r = {{"tools": [{{"name": "t", "inputSchema": {{"type": "object"}}}}]}}
+    else: r = {{"content": [{{"type": "text", "text": "fine"}}]}}
+    print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
+"#
+        );
+        // Nobody waits as long as it takes to find that out, but somebody comes later.
+        let gateway = Gateway::before(&["--timeout", "4s"], &["python3", "-c", &code]);
+        let until = Instant::now() + Duration::from_secs(30);
+        let params = json!({ "name": "t", "arguments": {} });
+        while gateway.modern(&json!(1), "tools/call", &params).send().reply()["result"]["content"]
+            [0]["text"]
+            != "fine"
+        {
+            assert!(Instant::now() < until, "{takes_it}");
+        }
+    }
+}
+
+/// The repo's server of both eras goes by what it hears first, and takes long to start.
+#[test]
+fn a_server_that_is_slow_to_start_is_not_taken_for_another() {
+    let server = only_modern();
+    let code = format!("import time\ntime.sleep(11)\n{}", server[2]);
+    let gateway = Gateway::before(&["--contract", "owlclaw"], &["python3", "-c", &code]);
+    let mut stream = gateway.modern(&json!(1), "server/discover", &json!({})).open();
+    let found = stream.event().or_else(|| stream.event()).unwrap();
+    assert_eq!(found["result"]["instructions"], "Ask nicely.", "{found}");
+    assert!(faults(&gateway).is_empty());
+}

@@ -50,7 +50,8 @@ impl Guarded {
     /// The same call as a client of HTTP.
     fn problem(&self, token: &str, tool: &str, arguments: &Value) -> Answer {
         let params = json!({ "name": tool, "arguments": arguments, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {} } });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         let mut request = self
             .gateway
@@ -485,13 +486,15 @@ for line in sys.stdin:
     if "id" not in m: continue
     if m["method"] == "initialize": r = {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "s", "version": "1"}}}}
     elif m["method"] == "tools/list": r = {{"tools": [{{"name": "t", "inputSchema": {{"type": "object"}}, "annotations": {{"readOnlyHint": True}}}}]}}
-    else:
+    elif m["method"] == "tools/call":
         open({seen:?}, "a").write("x")
         os._exit(1)
+    else: r = {{}}
     print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
 "#
     );
-    let settings = "retry = 6\n[breaker]\nfailures = 2\nwait = \"20s\"\n[restart]\nbase = \"10ms\"\n";
+    let settings =
+        "retry = 6\n[breaker]\nfailures = 2\nwait = \"20s\"\n[restart]\nbase = \"10ms\"\n";
     let guarded = guarded_before(settings, &["python3", "-c", &code]);
     let reply = guarded.call("", "t", &json!({}));
     assert_eq!(reply["result"]["isError"], true, "{reply}");

@@ -162,11 +162,12 @@ fn versions_must_be_known_and_the_same_everywhere() {
     assert_eq!(modern().send().status, 200);
     let body = |version: &str| {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo",
-            "arguments": { "text": "x" },
-            "_meta": { "io.modelcontextprotocol/protocolVersion": version } } })
+            "arguments": { "text": "x" }, "_meta": { "io.modelcontextprotocol/protocolVersion": version,
+                       "io.modelcontextprotocol/clientCapabilities": {} } } })
     };
     let legacy = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let call = body("2026-07-28");
+    let unable = call.to_string().replace("clientCapabilities", "other").parse().unwrap();
     let right: &[(&'static str, &'static str)] = &[
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "tools/call"),
@@ -223,6 +224,7 @@ fn versions_must_be_known_and_the_same_everywhere() {
             400,
             -32022,
         ),
+        ("no capabilities", unable, right.to_vec(), 400, -32602),
         ("no meta", legacy.clone(), vec![right[0], ("mcp-method", "tools/list")], 400, -32602),
         ("no session", legacy, vec![], 400, -32600),
     ];
@@ -540,4 +542,46 @@ fn a_session_that_is_listened_to_is_in_use() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(gateway.post(Some(&listening), &ping).status, 200);
     assert_eq!(gateway.post(Some(&left), &ping).status, 404);
+}
+
+#[test]
+fn what_a_server_says_before_its_reply_comes_with_the_answer() {
+    // The reply has a return between its members, which is a blank in JSON and ends a line elsewhere.
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/call":
+        out = "".join(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": [m["id"], n]}}) + "\n" for n in range(3))
+        out += '{"jsonrpc": "2.0",\r"id": %d, "result": {"content": [{"type": "text", "text": "said"}]}}\n' % m["id"]
+    else: out = json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}}) + "\n"
+    sys.stdout.write(out)
+    sys.stdout.flush()
+"#;
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let session = gateway.begin();
+    for id in 1..20 {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "t", "arguments": {} } });
+        let messages = gateway.post(Some(&session), &call).messages();
+        let said: Vec<_> = messages.iter().map(|message| &message["params"]["data"]).collect();
+        assert_eq!(said[..3], [&json!([id, 0]), &json!([id, 1]), &json!([id, 2])], "{messages:?}");
+        assert_eq!(messages[3]["result"]["content"][0]["text"], "said", "{messages:?}");
+    }
+}
+
+#[test]
+fn a_request_that_says_something_twice_reaches_no_server() {
+    let gateway = Gateway::demo(&[]);
+    let params =
+        json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": { "progressToken": 1 } });
+    let request = gateway.modern(&json!(1), "tools/call", &params);
+    assert_eq!(request.send().status, 200);
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":"mine","progressToken":2}}}"#;
+    let answer = request.body(body).send();
+    assert_eq!(
+        (answer.status, &answer.json()["error"]["code"]),
+        (400, &json!(-32602)),
+        "{answer:?}"
+    );
 }

@@ -128,3 +128,17 @@ fn it_is_ready_for_signals_when_it_says_so() {
         assert_eq!(gateway.end(), Some(0));
     }
 }
+
+/// The server that all share is replaced, and whoever waits for the old one is still answered.
+#[test]
+fn open_calls_outlive_the_settings_that_they_began_with() {
+    let renewed = start(&format!("drain = \"1s\"\n{ANN}"), &[FAULTWIRE, "demo-server"]);
+    renewed.call("ann-token", "echo", &json!({ "text": "x" }));
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| renewed.call("ann-token", "slow", &json!({ "ms": 8000 })));
+        std::thread::sleep(Duration::from_millis(300));
+        renewed.renew(&format!("drain = \"1s\"\n{ANN}{BOB}"), "bob-token", true);
+        let reply = slow.join().unwrap();
+        assert_ne!(reply["result"]["isError"], true, "{reply}");
+    });
+}

@@ -36,9 +36,12 @@ pub(super) async fn begin(
     // A client that has left never hears the session's id.
     let mut begun = Begun { mount, id: &session.id, kept: false };
     let mut answer = if mount.is_only_modern() {
-        match bridged(mount, &session, seen).await {
-            Some(greeting) => reply(seen, &greeting),
-            None => unmet(&session, takes, seen).await,
+        if let Some(greeting) = bridged(mount, &session, seen).await {
+            reply(seen, &greeting)
+        } else {
+            // Next time it may be another one.
+            mount.turns_out_modern(false);
+            unmet(&session, takes, seen).await
         }
     } else {
         greeted(mount, &session, takes, line, seen).await
@@ -109,7 +112,7 @@ impl Drop for Begun<'_> {
 async fn bridged(mount: &Mount, session: &Session, seen: &Line<'_>) -> Option<serde_json::Value> {
     let link = &session.running.link;
     let discovered = era::discover(link, link.settings().deadlines.start).await?;
-    mount.turns_out_modern();
+    mount.turns_out_modern(true);
     let bridge = session.bridge.get_or_init(|| Bridge::new(seen, &discovered));
     Some(bridge.greeting().clone())
 }

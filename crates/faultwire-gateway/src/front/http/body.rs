@@ -87,6 +87,13 @@ impl Events {
     /// long is not copied for it, but goes out in parts.
     fn event(&mut self, piece: Piece) -> Bytes {
         let (Piece::Message(data) | Piece::Reply(data) | Piece::Failed(data, _)) = piece;
+        // Between the members of JSON it is a blank, and here it would end the line.
+        let data = if memchr::memchr(b'\r', &data).is_some() {
+            let blank = |b: &u8| if *b == b'\r' { b' ' } else { *b };
+            data.iter().map(blank).collect::<Vec<u8>>().into()
+        } else {
+            data
+        };
         if data.len() >= SHORT {
             self.rest.extend([data, Bytes::from_static(AFTER)]);
             return Bytes::from_static(BEFORE);

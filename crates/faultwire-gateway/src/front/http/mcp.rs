@@ -21,8 +21,10 @@ use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
 use crate::mount::session::Session;
+use crate::mount::shared::{meant_token, progress_token};
 use crate::mount::{Mount, NoSession};
 use crate::party::{Asker, Bridged, KnownAs, Party};
+use crate::request::ToolCall;
 use crate::room::SHORT;
 use crate::wire;
 
@@ -246,7 +248,11 @@ pub(super) async fn object(
 ) -> Response<Body> {
     let trace = trace_of(takes.trace, seen);
     let takes = Takes { trace: trace.as_deref(), ..takes };
-    let Objection { failing, number } = *objection;
+    let Objection { mut failing, number } = *objection;
+    failing.report.method = seen.method.as_deref().map(str::to_owned);
+    if seen.method.as_deref() == Some(wire::TOOLS_CALL) {
+        failing.report.tool = ToolCall::read(seen.params).map(|call| call.name.into_owned());
+    }
     refuse_with(party, takes, status, seen.id, failing, number).await
 }
 
@@ -300,16 +306,21 @@ async fn statelessly(
         }
         Some(Era::Modern) | None => Bridged::No,
     };
+    if let Err(why) = meant_token(seen) {
+        // One parser takes the first of two, another the last.
+        let failing =
+            handing::no_message(party, format!("The request says something twice: {why}"));
+        let objection = Box::new(Objection { failing, number: wire::INVALID_PARAMS });
+        return object(party, takes, BAD, seen, objection).await;
+    }
     let translated = shared.translate(seen);
-    let known = KnownAs {
-        id: seen.id.unwrap_or_default(),
-        token: crate::mount::shared::progress_token(seen),
-    };
+    let known = KnownAs { id: seen.id.unwrap_or_default(), token: progress_token(seen) };
     let seen = peek(&translated.line);
-    let (leaving, id) = (Arc::clone(&link), translated.id);
+    // The server stays for as long as the answer takes, though another may have taken its place.
+    let (leaving, id) = (Arc::clone(&shared), translated.id);
     let on_end: OnEnd = Box::new(move |exchange| {
         if exchange.abandon() > 0 {
-            leaving.left(&id);
+            leaving.running.link.left(&id);
         }
     });
     let line = &translated.line;

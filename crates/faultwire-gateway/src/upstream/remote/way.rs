@@ -9,7 +9,6 @@ use bytes::Bytes;
 use faultwire_contract::{Condition, Contract, Outcome};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -18,6 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Semaphore;
 
 use crate::failing::Failing;
 use crate::front::http::Body;
@@ -28,6 +28,8 @@ use crate::upstream::remote::connections::{Connections, Lent, Unanswered};
 const MOST_REDIRECTS: usize = 5;
 /// How long a server may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// More streams that have said all are not kept open.
+const MOST_SEEN_OFF: usize = 32;
 /// How long an unused connection to another server is kept.
 const KEPT: Duration = Duration::from_mins(1);
 
@@ -117,6 +119,8 @@ pub(crate) struct Way {
     pub posting: HeaderMap,
     /// What all else is.
     pub asking: HeaderMap,
+    /// Room for streams that have said all, and have not ended yet.
+    pub seeing_off: Arc<Semaphore>,
 }
 
 /// Connections to other servers, which are used again.
@@ -169,7 +173,8 @@ impl Way {
         let mut posting = headers("application/json, text/event-stream");
         posting.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let asking = headers("text/event-stream");
-        Ok(Arc::new(Self { connections, url: remote.url.clone(), posting, asking }))
+        let seeing_off = Arc::new(Semaphore::new(MOST_SEEN_OFF));
+        Ok(Arc::new(Self { connections, url: remote.url.clone(), posting, asking, seeing_off }))
     }
 
     /// Sends a request, and follows it to where it leads.
@@ -219,29 +224,55 @@ impl Way {
 fn host(url: &Uri) -> HeaderValue {
     let name = url.host().unwrap_or_default();
     let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
-    let host = match url.port_u16().filter(|port| *port != usual) {
+    let host = match Some(port(url)).filter(|port| *port != usual) {
         Some(port) => HeaderValue::from_str(&format!("{name}:{port}")),
         None => HeaderValue::from_str(name),
     };
     host.unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Where a redirect leads. Only to the same host: what we say is not for others.
+/// Where a redirect leads. Only to the same server: what we say is not for others.
 fn onward(from: &Uri, headers: &HeaderMap) -> Result<Uri, NoAnswer> {
     let wrong = |what: &str| NoAnswer::Redirected(what.to_owned());
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let location = location.ok_or_else(|| wrong("a redirect without a location"))?;
-    let to: Uri = location.parse().map_err(|_| wrong("a redirect to no URL"))?;
+    let no_url = || wrong("a redirect to no URL");
+    let to: Uri = beside(from, location).parse().map_err(|_| no_url())?;
     let mut parts = to.into_parts();
     if parts.authority.is_none() {
         (parts.scheme, parts.authority) = (from.scheme().cloned(), from.authority().cloned());
     }
-    let host = parts.authority.as_ref().map(Authority::host);
-    let weaker = from.scheme_str() == Some("https") && parts.scheme.as_ref() != from.scheme();
-    if host != from.host() || weaker {
-        return Err(wrong("a redirect to another host"));
+    let to = Uri::from_parts(parts).map_err(|_| no_url())?;
+    let host = |url: &Uri| url.host().map(str::to_ascii_lowercase);
+    let is_same = host(&to) == host(from) && port(&to) == port(from);
+    // From http to https it is the port that changes.
+    let is_safer = host(&to) == host(from)
+        && (from.scheme_str(), to.scheme_str()) == (Some("http"), Some("https"));
+    if !is_safer && (!is_same || to.scheme() != from.scheme()) {
+        return Err(wrong("a redirect to another server"));
     }
-    Uri::from_parts(parts).map_err(|_| wrong("a redirect to no URL"))
+    Ok(to)
+}
+
+/// A place that is named by its last part, or by its query alone, in full.
+fn beside(from: &Uri, location: &str) -> String {
+    let path = from.path();
+    if location.starts_with("//") {
+        return format!("{}:{location}", from.scheme_str().unwrap_or("http"));
+    }
+    if location.starts_with('?') {
+        return format!("{path}{location}");
+    }
+    if location.starts_with('/') || location.contains("://") {
+        return location.to_owned();
+    }
+    let directory = path.rfind('/').map_or("/", |end| &path[..=end]);
+    format!("{directory}{location}")
+}
+
+fn port(url: &Uri) -> u16 {
+    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    url.port_u16().unwrap_or(usual)
 }
 
 fn tls(trust: Option<&[u8]>) -> Result<ClientConfig, RemoteError> {
@@ -319,5 +350,30 @@ mod tests {
             let refused = remote.clone().with_header(own, "7");
             assert!(matches!(refused, Err(RemoteError::OwnHeader(name)) if name == own), "{own}");
         }
+    }
+
+    #[test]
+    fn a_redirect_leads_to_the_same_server_only() {
+        let from: Uri = "http://host:81/a/mcp".parse().unwrap();
+        let rows = [
+            ("/other", Some("http://host:81/other")),
+            ("other", Some("http://host:81/a/other")),
+            ("?q=1", Some("http://host:81/a/mcp?q=1")),
+            ("http://HOST:81/other", Some("http://HOST:81/other")),
+            ("//host:81/x", Some("http://host:81/x")),
+            ("https://host/x", Some("https://host/x")),
+            ("http://host:82/x", None),
+            ("http://host/x", None),
+            ("http://host.evil:81/x", None),
+            ("//evil/x", None),
+        ];
+        for (location, to) in rows {
+            let headers = HeaderMap::from_iter([(LOCATION, location.parse().unwrap())]);
+            let led = onward(&from, &headers).ok().map(|url| url.to_string());
+            assert_eq!(led.as_deref(), to, "{location}");
+        }
+        let secure: Uri = "https://host/mcp".parse().unwrap();
+        let headers = HeaderMap::from_iter([(LOCATION, "http://host:443/x".parse().unwrap())]);
+        assert!(onward(&secure, &headers).is_err());
     }
 }
