@@ -286,7 +286,7 @@ pub(crate) fn as_modern(reply: &mut Patched<'_>, result: Option<&RawValue>, meth
     for (name, value) in more.iter().filter(|(name, _)| !known.contains_key(*name)) {
         members.push_str(&format!("\"{name}\":{value},"));
     }
-    if known.is_empty() {
+    if result[1..].trim_start().starts_with('}') {
         members.pop();
     }
     if !members.is_empty() {

@@ -34,6 +34,9 @@ use crate::tools::{Known, Tool, Tools};
 use crate::upstream::inlet::{Inlet, Pipe};
 use crate::wire;
 
+/// What a client is told whose call does not go to a server that is in trouble.
+pub(crate) const LEFT_ALONE: &str =
+    "The server failed too often lately and is left alone for a while";
 /// How long the tool list may take before calls go on without it.
 const LIST_PATIENCE: Duration = Duration::from_secs(5);
 /// More pages than that, or one that leads to itself, and the list is taken to be over.
@@ -237,7 +240,7 @@ impl Link {
         // needs the inlet for that.
         let judge = |call: Call| match call.attempt {
             1 => (self.misfit(&call), call),
-            _ => (None, call),
+            _ => (self.left_alone(now), call),
         };
         let (refused, fine): (Vec<_>, Vec<_>) =
             calls.into_iter().map(judge).partition(|(misfit, _)| misfit.is_some());
@@ -257,6 +260,16 @@ impl Link {
                 self.fail(call, failing);
             }
         }
+    }
+
+    /// Why a call is not sent again, if others have found meanwhile that it would be in vain.
+    fn left_alone(&self, now: Instant) -> Option<Failing> {
+        self.breaker.as_ref().filter(|breaker| breaker.is_open(now))?;
+        Some(
+            Failing::observed(self.contract(), Condition::UpstreamUnreachable)
+                .saying(LEFT_ALONE)
+                .outcome(Outcome::NotSent),
+        )
     }
 
     /// Asks for the tool list if a call waits that cannot be checked without it.
@@ -447,7 +460,7 @@ impl State {
     }
 
     /// The client hears now what it had not come for before.
-    pub(crate) fn all_asked(&mut self) {
+    pub(crate) fn all_heard(&mut self) {
         self.asked.values_mut().for_each(|asked| asked.is_heard = true);
     }
 

@@ -13,9 +13,9 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use crate::edge;
 use crate::recent::Recent;
 
-/// More tools than that share one label.
 /// The label of tools that the server does not tell of.
 const UNKNOWN: &str = "(unknown)";
+/// More tools than that share one label.
 const MOST_TOOLS: usize = 256;
 /// In seconds.
 const BUCKETS: [f64; 12] =

@@ -85,6 +85,8 @@ pub(crate) struct Mount {
     crowd: Crowd,
     sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
     shared: Mutex<Option<Arc<Shared>>>,
+    /// Those that were shared before, for as long as somebody waits for them.
+    replaced: Mutex<Vec<Weak<Shared>>>,
     /// Set when the server has turned out to speak only the modern version.
     only_modern: AtomicBool,
 }
@@ -119,6 +121,7 @@ impl Mount {
             anybody: RwLock::new(anybody),
             sessions: Mutex::default(),
             shared: Mutex::default(),
+            replaced: Mutex::default(),
             only_modern: AtomicBool::new(false),
         })
     }
@@ -132,7 +135,7 @@ impl Mount {
         let mut sessions = self.sessions();
         // Servers take a while to end, and are there until they have.
         let alive = self.alive.load(Ordering::Relaxed);
-        if alive > self.crowd.sessions.saturating_mul(2) {
+        if alive >= self.crowd.sessions.saturating_mul(2) {
             return Err(NoSession::Crowded(alive));
         }
         if sessions.len() >= self.crowd.sessions {
@@ -196,6 +199,10 @@ impl Mount {
             std::mem::take(&mut *self.parties.lock().unwrap_or_else(PoisonError::into_inner));
         self.former().extend(former);
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        replaced.retain(|before| before.strong_count() > 0);
+        replaced.extend(shared.as_ref().map(Arc::downgrade));
+        drop(replaced);
         drop(shared);
     }
 
@@ -287,6 +294,8 @@ impl Mount {
         if let Some(shared) = &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
             shared.running.drain();
         }
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        replaced.iter().filter_map(Weak::upgrade).for_each(|before| before.running.drain());
     }
 
     /// How many calls are open.

@@ -297,16 +297,26 @@ fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
 
 /// Whether every bracket of a pattern is closed; one that is not fits nothing.
 fn is_pattern(pattern: &str) -> bool {
-    let closed = |open: char, close: char| match (pattern.find(open), pattern.rfind(close)) {
-        (Some(open), Some(close)) => open < close,
-        (None, None) => true,
-        _ => false,
-    };
-    closed('[', ']') && closed('{', '}')
+    let mut open = None;
+    let mut escaped = false;
+    for c in pattern.chars() {
+        match (c, open) {
+            _ if escaped => escaped = false,
+            ('\\', _) => escaped = true,
+            ('[', None) => open = Some(']'),
+            ('{', None) => open = Some('}'),
+            (c, Some(close)) if c == close => open = None,
+            _ => {}
+        }
+    }
+    open.is_none()
 }
 
 /// A shorter secret could be a word that stands in any text.
 const SHORTEST_SECRET: usize = 6;
+
+/// How a secret is to be taken, which may stand before it.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "apikey"];
 
 /// No failure tells a secret of the settings, even if a server repeats it.
 fn keep_secrets(mounts: &mut [MountSettings], clients: &[ClientSettings]) {
@@ -315,9 +325,11 @@ fn keep_secrets(mounts: &mut [MountSettings], clients: &[ClientSettings]) {
     for mount in &*mounts {
         let Upstream::Url(remote) = &mount.upstream else { continue };
         let values = remote.headers.values().filter_map(|value| value.to_str().ok());
-        // Before it may stand how it is to be taken, as in `Bearer …`.
-        let words = values.filter_map(|value| value.split_whitespace().last());
-        secrets.extend(words.map(str::to_owned));
+        let words = values.flat_map(|value| value.split([' ', '\t', ';', ',']));
+        // Of a pair such as a cookie it is the value.
+        let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
+        let is_scheme = |word: &&str| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known));
+        secrets.extend(values.filter(|word| !is_scheme(word)).map(str::to_owned));
     }
     secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
     if secrets.is_empty() {

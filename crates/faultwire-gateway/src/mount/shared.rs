@@ -2,13 +2,14 @@
 //! way in and its own on the way out, so that no client can be given another's answer.
 
 use std::io;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use faultwire_contract::Line;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::OnceCell;
+use tokio::sync::Notify;
 
 use crate::door::Door;
 use crate::era::{self, Era};
@@ -23,7 +24,10 @@ use crate::supervisor::Source;
 pub(crate) struct Shared {
     pub running: Running,
     ids: AtomicU64,
-    era: OnceCell<Era>,
+    era: OnceLock<Era>,
+    /// Whether somebody is finding that out, and who wants to know.
+    asking: AtomicBool,
+    asked: Notify,
     over: Arc<AtomicBool>,
 }
 
@@ -57,7 +61,14 @@ impl Shared {
         let on_over = move || told.store(true, Ordering::Relaxed);
         let running =
             Running::start(door, settings, Arc::new(Nobody), source, breaker, alive, on_over)?;
-        Ok(Self { running, ids: AtomicU64::new(1), era: OnceCell::new(), over })
+        Ok(Self {
+            running,
+            ids: AtomicU64::new(1),
+            era: OnceLock::new(),
+            asking: AtomicBool::new(false),
+            asked: Notify::new(),
+            over,
+        })
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -67,15 +78,24 @@ impl Shared {
     /// What the server speaks. It is asked until it has answered once, however long those wait who
     /// want to know.
     pub(crate) async fn era(self: &Arc<Self>) -> Option<&Era> {
-        if self.era.get().is_none() {
+        if let Some(era) = self.era.get() {
+            return Some(era);
+        }
+        let mut asked = pin!(self.asked.notified());
+        asked.as_mut().enable();
+        if !self.asking.swap(true, Ordering::SeqCst) {
             let shared = Arc::clone(self);
-            let asking = tokio::spawn(async move {
+            tokio::spawn(async move {
                 let link = &shared.running.link;
-                let patience = link.settings().deadlines.start;
-                let found = || async { era::of(link, patience).await.ok_or(()) };
-                shared.era.get_or_try_init(found).await.is_ok()
+                if let Some(era) = era::of(link, link.settings().deadlines.start).await {
+                    let _ = shared.era.set(era);
+                }
+                shared.asking.store(false, Ordering::SeqCst);
+                shared.asked.notify_waiters();
             });
-            let _ = asking.await;
+        }
+        if self.era.get().is_none() {
+            asked.await;
         }
         self.era.get()
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
-use crate::link::{Link, Phase, State, Verdict};
+use crate::link::{LEFT_ALONE, Link, Phase, State, Verdict};
 use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
@@ -308,7 +308,7 @@ impl Link {
         let wait = breaker.admit(place.now).err()?;
         Some(
             Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-                .saying("The server failed too often lately and is left alone for a while")
+                .saying(LEFT_ALONE)
                 .outcome(Outcome::NotSent)
                 .after(self.contract(), Some(wait)),
         )

@@ -217,8 +217,9 @@ impl Link {
         }
         let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
-        if call.bridged == Bridged::ModernClient {
-            failing.rpc = failing.rpc.map(wire::modern_number);
+        if let Some(number) = failing.rpc.filter(|number| wire::modern_number(*number) != *number) {
+            let is_modern = call.bridged != Bridged::LegacyClient && call.story().is_modern();
+            failing.rpc = Some(if is_modern { wire::modern_number(number) } else { number });
         }
         if failing.report.retry_after_ms.is_none() && call.wait.is_some() {
             failing = failing.after(self.contract(), call.wait);
@@ -295,6 +296,14 @@ impl Link {
         let is_heard = reach == Reach::Now;
         let (since, after) = (edge::now(), state.calls.opened());
         state.asked.insert(id.into(), Asked { since, takes_time, is_heard, after });
+        drop(state);
+        // It may have come for what waits between the two.
+        if !is_heard
+            && self.client.reach(bytes.len()) == Reach::Now
+            && let Some(asked) = self.state().asked.get_mut(id)
+        {
+            asked.is_heard = true;
+        }
         Verdict::Pass
     }
 

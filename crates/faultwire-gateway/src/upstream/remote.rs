@@ -210,7 +210,11 @@ impl Remote {
         if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(&trace).ok()) {
             Arc::make_mut(&mut headers).insert(&wire::TRACE, trace);
         }
-        let failing = match self.way.send(Method::POST, &headers, line).await {
+        let answer = self.way.send(Method::POST, &headers, line).await;
+        if label.method.as_deref() == Some(wire::INITIALIZED) {
+            self.let_go();
+        }
+        let failing = match answer {
             Ok(answer) => {
                 if begins && answer.0.status().is_success() {
                     let mut state = self.state();
@@ -284,7 +288,7 @@ impl Remote {
         let seen = peek(&body);
         let is_reply = json && label.is_answered_by(&seen);
         if let Some(SentIn(session)) = session
-            && trouble::knows_no_session(head.status, &body, is_reply.then_some(&seen))
+            && trouble::knows_no_session(head.status, &body, is_reply)
         {
             self.lose(session);
             link.session_lost(id);

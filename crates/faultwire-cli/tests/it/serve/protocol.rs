@@ -425,7 +425,7 @@ for line in sys.stdin:
     else: out = {"jsonrpc": "2.0", "id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}}
     print(json.dumps(out), flush=True)
 "#;
-    let gateway = Gateway::before(&["--timeout", "1s"], &["python3", "-c", code]);
+    let gateway = Gateway::before(&["--timeout", "3s"], &["python3", "-c", code]);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t", "arguments": {} } });
     let alone = |session: &str| {
         let request = gateway.request("POST", "/mcp").header("content-type", "application/json");
@@ -445,7 +445,7 @@ for line in sys.stdin:
     std::thread::scope(|scope| {
         let reply = scope.spawn(|| alone(&session).send().reply());
         assert_eq!(stream.event().unwrap()["method"], "elicitation/create");
-        std::thread::sleep(Duration::from_millis(2500));
+        std::thread::sleep(Duration::from_secs(5));
         let said = json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "decline" } });
         assert_eq!(gateway.post(Some(&session), &said).status, 202);
         assert_eq!(reply.join().unwrap()["result"]["content"][0]["text"], "thanks");
@@ -533,12 +533,13 @@ fn what_a_client_takes_may_be_written_in_many_ways() {
 fn a_session_that_is_listened_to_is_in_use() {
     let dir = crate::support::Dir::new();
     let config = dir.join("faultwire.toml");
-    std::fs::write(&config, "[serve]\nidle = \"1s\"\n").unwrap();
+    std::fs::write(&config, "[serve]\nidle = \"2s\"\n").unwrap();
     let gateway = Gateway::demo(&["--config", &config]);
-    let (listening, left) = (gateway.begin(), gateway.begin());
+    let listening = gateway.begin();
     let request = gateway.request("GET", "/mcp").header("mcp-session-id", &listening);
     let mut stream = request.header("accept", "text/event-stream").open();
-    assert!(stream.is_silent(Duration::from_secs(4)), "it goes on");
+    let left = gateway.begin();
+    assert!(stream.is_silent(Duration::from_secs(6)), "it goes on");
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(gateway.post(Some(&listening), &ping).status, 200);
     assert_eq!(gateway.post(Some(&left), &ping).status, 404);

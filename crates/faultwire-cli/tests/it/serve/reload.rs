@@ -136,7 +136,15 @@ fn open_calls_outlive_the_settings_that_they_began_with() {
     renewed.call("ann-token", "echo", &json!({ "text": "x" }));
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| renewed.call("ann-token", "slow", &json!({ "ms": 8000 })));
-        std::thread::sleep(Duration::from_millis(300));
+        let is_open = || {
+            let metrics = renewed.gateway.request("GET", "/metrics").send().body;
+            metrics.contains("\nfaultwire_calls_in_flight 1\n")
+        };
+        let until = Instant::now() + Duration::from_secs(5);
+        while !is_open() {
+            assert!(Instant::now() < until, "the call does not come");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         renewed.renew(&format!("drain = \"1s\"\n{ANN}{BOB}"), "bob-token", true);
         let reply = slow.join().unwrap();
         assert_ne!(reply["result"]["isError"], true, "{reply}");

@@ -8,6 +8,7 @@ use hyper::Response;
 use hyper::header::HeaderValue;
 use tokio::sync::oneshot;
 
+use crate::call::Call;
 use crate::era::{self, Bridge};
 use crate::failing::Failing;
 use crate::front::http::Body;
@@ -16,6 +17,7 @@ use crate::front::http::handing::in_session;
 use crate::front::http::mcp::{crowded, object, reply};
 use crate::guard::access::Access;
 use crate::guard::version::Objection;
+use crate::link::Link;
 use crate::mount::Mount;
 use crate::mount::session::Session;
 use crate::wire;
@@ -70,16 +72,33 @@ async fn greeted(
     // A stream would have to begin before it is known whether there is a session to name.
     let takes = Takes { streams: false, ..takes };
     let mut answer = pin!(in_session(session, takes, line, seen));
-    let (call, failing) = tokio::select! {
+    let refused = tokio::select! {
         answer = answer.as_mut() => return answer,
         Ok(refused) = doubted => refused,
     };
+    let mut refused = Refused { link, refused: Some(refused) };
     let Some(greeting) = bridged(mount, session, seen).await else {
-        link.fail(call, failing);
+        drop(refused);
         return answer.await;
     };
-    call.dismiss();
+    if let Some((call, _)) = refused.refused.take() {
+        call.dismiss();
+    }
     reply(seen, &greeting)
+}
+
+/// A greeting that was refused, which is a failure unless somebody says otherwise.
+struct Refused<'a> {
+    link: &'a Link,
+    refused: Option<(Call, Failing)>,
+}
+
+impl Drop for Refused<'_> {
+    fn drop(&mut self) {
+        if let Some((call, failing)) = self.refused.take() {
+            self.link.fail(call, failing);
+        }
+    }
 }
 
 /// The answer where a server of the modern era does not say who it is.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, peek};
+use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use hyper::{Response, StatusCode};
 use serde_json::value::RawValue;
 
@@ -48,6 +48,8 @@ async fn several(
     members: &[&RawValue],
 ) -> Response<Body> {
     let party = &session.party;
+    // A list is no problem that HTTP has details of.
+    let takes = Takes { surface: Surface::Mcp, ..takes };
     let most = party.settings.limits.in_flight;
     if members.len() > most {
         let failing = no_message(party, format!("A batch has at most {most} messages"));

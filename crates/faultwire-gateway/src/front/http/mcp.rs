@@ -238,7 +238,7 @@ async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Respo
     answer
 }
 
-/// The answer to a request whose version is not right.
+/// The answer to a request that is refused before it is a call.
 pub(super) async fn object(
     party: &Arc<Party>,
     takes: Takes<'_>,
@@ -316,12 +316,16 @@ async fn statelessly(
     let translated = shared.translate(seen);
     let known = KnownAs { id: seen.id.unwrap_or_default(), token: progress_token(seen) };
     let seen = peek(&translated.line);
-    // The server stays for as long as the answer takes, though another may have taken its place.
-    let (leaving, id) = (Arc::clone(&shared), translated.id);
+    // The server stays for as long as a call takes, though another may have taken its place. Who
+    // only listens has to begin anew.
+    let is_call = seen.method.as_deref() == Some(wire::TOOLS_CALL);
+    let stays = is_call.then(|| Arc::clone(&shared));
+    let (leaving, id) = (Arc::clone(&link), translated.id);
     let on_end: OnEnd = Box::new(move |exchange| {
         if exchange.abandon() > 0 {
-            leaving.running.link.left(&id);
+            leaving.left(&id);
         }
+        drop(stays);
     });
     let line = &translated.line;
     let asker = Asker { known_as: Some(known), bridged, head: Some(head), ..takes.asker(party) };

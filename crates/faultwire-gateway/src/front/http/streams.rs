@@ -48,7 +48,7 @@ impl Streams {
         }
         drop(state);
         if let Some(link) = self.link() {
-            link.state().all_asked();
+            link.state().all_heard();
         }
         exchange
     }

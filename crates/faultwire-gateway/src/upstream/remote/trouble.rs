@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use faultwire_contract::{Condition, Contract, Line, Origin, Outcome};
+use faultwire_contract::{Condition, Contract, Origin, Outcome};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 
 use crate::edge;
 use crate::failing::Failing;
-
-const UNKNOWN_METHOD: i64 = -32601;
 
 /// How much of a page is told of.
 const TOLD: usize = 200;
@@ -65,9 +63,9 @@ fn told(status: StatusCode, body: &[u8]) -> String {
 }
 
 /// Whether a server does not know the session: the protocol has 404 for that, and the servers made
-/// with the official library answer 400 and say so, under no request's id. A reply to the request
-/// itself is that, and 404 goes with one that names an unknown method.
-pub(crate) fn knows_no_session(status: StatusCode, body: &[u8], reply: Option<&Line<'_>>) -> bool {
+/// with the official library answer 400 and say so, under no request's id. What is a reply to the
+/// request itself is nothing else, unless it is 404 and names the session.
+pub(crate) fn knows_no_session(status: StatusCode, body: &[u8], is_reply: bool) -> bool {
     #[derive(Deserialize)]
     struct Reply {
         error: Said,
@@ -76,15 +74,13 @@ pub(crate) fn knows_no_session(status: StatusCode, body: &[u8], reply: Option<&L
     struct Said {
         message: String,
     }
-    if let Some(reply) = reply {
-        return status == StatusCode::NOT_FOUND && reply.error_number() != Some(UNKNOWN_METHOD);
-    }
-    if status == StatusCode::NOT_FOUND {
-        return true;
-    }
     let said = || serde_json::from_slice::<Reply>(body).ok();
     let names = |reply: Reply| reply.error.message.to_ascii_lowercase().contains("session");
-    status == StatusCode::BAD_REQUEST && said().is_some_and(names)
+    match status {
+        StatusCode::NOT_FOUND => !is_reply || said().is_some_and(names),
+        StatusCode::BAD_REQUEST => !is_reply && said().is_some_and(names),
+        _ => false,
+    }
 }
 
 /// How long to wait, in seconds or until a date.

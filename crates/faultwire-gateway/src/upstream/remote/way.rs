@@ -223,10 +223,9 @@ impl Way {
 /// What a server is called in a request.
 fn host(url: &Uri) -> HeaderValue {
     let name = url.host().unwrap_or_default();
-    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
-    let host = match Some(port(url)).filter(|port| *port != usual) {
-        Some(port) => HeaderValue::from_str(&format!("{name}:{port}")),
-        None => HeaderValue::from_str(name),
+    let host = match port(url) {
+        port if port == usual_port(url) => HeaderValue::from_str(name),
+        port => HeaderValue::from_str(&format!("{name}:{port}")),
     };
     host.unwrap_or(HeaderValue::from_static(""))
 }
@@ -245,9 +244,10 @@ fn onward(from: &Uri, headers: &HeaderMap) -> Result<Uri, NoAnswer> {
     let to = Uri::from_parts(parts).map_err(|_| no_url())?;
     let host = |url: &Uri| url.host().map(str::to_ascii_lowercase);
     let is_same = host(&to) == host(from) && port(&to) == port(from);
-    // From http to https it is the port that changes.
+    // From http to https the usual port is another one.
     let is_safer = host(&to) == host(from)
-        && (from.scheme_str(), to.scheme_str()) == (Some("http"), Some("https"));
+        && (from.scheme_str(), to.scheme_str()) == (Some("http"), Some("https"))
+        && (port(&to) == HTTPS || port(&to) == port(from));
     if !is_safer && (!is_same || to.scheme() != from.scheme()) {
         return Err(wrong("a redirect to another server"));
     }
@@ -271,8 +271,13 @@ fn beside(from: &Uri, location: &str) -> String {
 }
 
 fn port(url: &Uri) -> u16 {
-    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
-    url.port_u16().unwrap_or(usual)
+    url.port_u16().unwrap_or_else(|| usual_port(url))
+}
+
+const HTTPS: u16 = 443;
+
+fn usual_port(url: &Uri) -> u16 {
+    if url.scheme_str() == Some("https") { HTTPS } else { 80 }
 }
 
 fn tls(trust: Option<&[u8]>) -> Result<ClientConfig, RemoteError> {
@@ -362,6 +367,7 @@ mod tests {
             ("http://HOST:81/other", Some("http://HOST:81/other")),
             ("//host:81/x", Some("http://host:81/x")),
             ("https://host/x", Some("https://host/x")),
+            ("https://host:9999/x", None),
             ("http://host:82/x", None),
             ("http://host/x", None),
             ("http://host.evil:81/x", None),
