@@ -564,7 +564,9 @@ for line in sys.stdin:
     let session = gateway.begin();
     for id in 1..20 {
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "t", "arguments": {} } });
-        let messages = gateway.post(Some(&session), &call).messages();
+        let answer = gateway.post(Some(&session), &call);
+        let messages = answer.messages();
+        assert!(!answer.body.contains('\r'), "{answer:?}");
         let said: Vec<_> = messages.iter().map(|message| &message["params"]["data"]).collect();
         assert_eq!(said[..3], [&json!([id, 0]), &json!([id, 1]), &json!([id, 2])], "{messages:?}");
         assert_eq!(messages[3]["result"]["content"][0]["text"], "said", "{messages:?}");
