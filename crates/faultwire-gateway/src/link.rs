@@ -5,14 +5,15 @@
 //! waits for client or disk with one of them in hand.
 
 mod failed;
+mod fitting;
+mod listing;
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use faultwire_contract::{Condition, Contract, Outcome};
-use hyper::header::HeaderMap;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -23,24 +24,19 @@ use crate::door::Door;
 use crate::edge;
 use crate::failing::Failing;
 use crate::guard::breaker::Breaker;
-use crate::guard::mirror;
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
-use crate::request::Story;
 use crate::retry::Budget;
-use crate::settings::{Arguments, Settings};
+use crate::settings::Settings;
 use crate::supervisor::Event;
-use crate::tools::{Known, Tool, Tools};
+use crate::tools::Tools;
 use crate::upstream::inlet::{Inlet, Pipe};
 use crate::wire;
+pub(crate) use listing::Listing;
 
 /// What a client is told whose call does not go to a server that is in trouble.
 pub(crate) const LEFT_ALONE: &str =
     "The server failed too often lately and is left alone for a while";
-/// How long the tool list may take before calls go on without it.
-const LIST_PATIENCE: Duration = Duration::from_secs(5);
-/// More pages than that, or one that leads to itself, and the list is taken to be over.
-const MOST_PAGES: usize = 256;
 
 /// A server and whoever uses it.
 pub(crate) struct Link {
@@ -121,17 +117,6 @@ pub(crate) enum Phase {
         /// What became of it.
         why: String,
     },
-}
-
-/// Our own question for the tool list.
-pub(crate) struct Listing {
-    pub id: String,
-    pub deadline: Instant,
-    /// Where the pages after the first began.
-    pages: Vec<String>,
-    /// What the list was before the server was started again.
-    pub before: Option<u64>,
-    meta: Option<Value>,
 }
 
 /// What becomes of a line.
@@ -272,119 +257,6 @@ impl Link {
         )
     }
 
-    /// Asks for the tool list if a call waits that cannot be checked without it.
-    fn ask_for_held(&self, state: &mut State) -> Option<Vec<u8>> {
-        let era = {
-            let tools = self.tools();
-            let wants = |call: &&mut Call| {
-                call.stage == Stage::Held
-                    && call.tool().is_some_and(|tool| self.wants_list(&tools, tool))
-            };
-            state.calls.iter_mut().find(wants)?.story().era()
-        };
-        Some(self.ask_for_tools(state, era, None))
-    }
-
-    /// Asks the server for its tools, in the name of the era that the client speaks.
-    pub(crate) fn ask_for_tools(
-        &self,
-        state: &mut State,
-        meta: Option<Value>,
-        before: Option<u64>,
-    ) -> Vec<u8> {
-        let id = state.own_id();
-        // The call that waits for it must have time left.
-        let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default / 4);
-        let line = wire::list_tools(&id, None, meta.as_ref());
-        state.listing = Some(Listing { id, deadline, pages: Vec::new(), before, meta });
-        self.watch(state, Some(deadline));
-        line
-    }
-
-    /// The next page of our own question.
-    pub(crate) fn next_page(state: &mut State, cursor: &str) -> Option<Vec<u8>> {
-        let id = state.own_id();
-        let listing = state.listing.as_mut()?;
-        if listing.pages.len() >= MOST_PAGES || listing.pages.iter().any(|page| page == cursor) {
-            return None;
-        }
-        listing.pages.push(cursor.to_owned());
-        listing.id = id;
-        Some(wire::list_tools(&listing.id, Some(cursor), listing.meta.as_ref()))
-    }
-
-    /// What is wrong with a call's arguments, if they are to be refused for it.
-    pub(crate) fn misfit(&self, call: &Call) -> Option<Failing> {
-        let name = call.tool()?;
-        let tool = self.tools().get(name).cloned();
-        let story = call.story();
-        let arguments = story.arguments.as_ref().map(ToString::to_string);
-        let turn = call
-            .party()
-            .and_then(|party| self.out_of_turn(party, name, tool.as_deref(), arguments.as_deref()));
-        if turn.is_some() {
-            return turn;
-        }
-        let tool = tool?;
-        self.refusal(call, name, &tool, arguments.as_deref())
-    }
-
-    /// The same for arguments that are still text.
-    pub(crate) fn refusal(
-        &self,
-        call: &Call,
-        name: &str,
-        tool: &Tool,
-        arguments: Option<&str>,
-    ) -> Option<Failing> {
-        if let Some(failing) = self.two_minds(call, tool, arguments) {
-            return Some(failing);
-        }
-        if self.settings().arguments == Arguments::Off {
-            return None;
-        }
-        let misfit = tool.schema(name).misfit(arguments)?;
-        let message = misfit.message(name);
-        if self.settings().arguments == Arguments::Warn {
-            tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
-            return None;
-        }
-        let mut failing =
-            Failing::finer(self.contract(), Condition::InvalidArguments, misfit.aspect())
-                .saying(message)
-                .outcome(Outcome::NotSent);
-        failing.report.details = Some(misfit.details());
-        failing.report.suggestion =
-            Some(format!("Mend the arguments; tools/list has the schema of {name}"));
-        Some(failing)
-    }
-
-    /// Whether head and body of a request say different things.
-    fn two_minds(&self, call: &Call, tool: &Tool, arguments: Option<&str>) -> Option<Failing> {
-        let head = call.head.as_ref()?;
-        let declared = tool.mirrored();
-        if declared.is_empty() {
-            return None;
-        }
-        let arguments: Value = serde_json::from_str(arguments.unwrap_or("{}")).ok()?;
-        let why = mirror::disagreement(declared, &arguments, head)?;
-        let condition = Condition::VersionConflict;
-        let failing = Failing::observed(self.contract(), condition);
-        let failing = failing.saying(why).outcome(Outcome::NotSent);
-        Some(Failing { rpc: Some(condition.rpc_code()), is_protocol: true, ..failing })
-    }
-
-    /// Whether a tool's schema has to be asked for before the call can be sent.
-    pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
-        // Rules for sessions hold where the list has the tool that begins them.
-        let asks = self.settings().arguments != Arguments::Off || self.contract().session.is_some();
-        asks && match tools.known {
-            Known::No => true,
-            Known::Partly => tools.get(tool).is_none(),
-            Known::Yes | Known::Never => false,
-        }
-    }
-
     /// Asks the server something of our own. No answer comes if it ends before.
     pub(crate) fn ask(&self, method: &str, params: &Value) -> oneshot::Receiver<Vec<u8>> {
         let (answer, answered) = oneshot::channel();
@@ -415,17 +287,6 @@ impl Link {
     /// Where the answer to an open call goes, if not where all do.
     pub(crate) fn outlet_of(&self, id: &str) -> Option<Arc<dyn Outlet>> {
         self.state().calls.get(id)?.outlet().cloned()
-    }
-
-    /// Puts those arguments of a call into a head that its tool wants there.
-    pub(crate) fn repeat_arguments(&self, tool: &str, line: &[u8], headers: &mut HeaderMap) {
-        let Some(tool) = self.tools().get(tool).cloned() else { return };
-        if tool.mirrored().is_empty() {
-            return;
-        }
-        if let Some(arguments) = Story::of(line).arguments {
-            mirror::repeat(tool.mirrored(), &arguments, headers);
-        }
     }
 
     /// Where a message can go that belongs to no call but may be meant for one: to the answer of
@@ -487,11 +348,5 @@ impl State {
     /// Whether an id is one of ours.
     pub(crate) fn is_own(&self, id: &str) -> bool {
         id.starts_with(&self.own)
-    }
-}
-
-impl Listing {
-    pub(crate) fn is_first(&self) -> bool {
-        self.pages.is_empty()
     }
 }
