@@ -348,9 +348,10 @@ impl Door {
                 let facts = audit::Call { envelope: None, ..facts };
                 return (Entry::fault(&fault, &facts), None);
             }
-            Said::Protocol(line) => under(line, call),
+            // It is for clients of MCP alone.
+            Said::Protocol(line) if call.surface == Surface::Mcp => under(line, call),
             Said::Envelope(line) if holds(&line, envelope.json()) => under(line, call),
-            Said::Envelope(_) | Said::Whatever => {
+            Said::Protocol(_) | Said::Envelope(_) | Said::Whatever => {
                 form.rendered(Some(call.client_id()), &fault, &envelope, beside.as_ref())
             }
         };

@@ -72,7 +72,7 @@ pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
 /// take that greeting at its word. A process begins once more without it.
 async fn start_anew(link: &Link) {
     link.state().handshake = Handshake::default();
-    if link.inlet.lock().is_remote() {
+    if link.inlet.lock().forget_greeting() {
         return;
     }
     let _ = link.events.send(Event::Refused);

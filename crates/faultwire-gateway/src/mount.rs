@@ -217,11 +217,7 @@ impl Mount {
         let (door, settings, anybody) = (Arc::clone(&self.door), self.settings(), self.anybody());
         let outlet = Arc::clone(&anybody.outlet);
         let facts = anybody.session().clone();
-        let party = Party::limited(door, settings, outlet, access, facts);
-        // A session that it has begun goes on.
-        if let Some(former) = former.filter(|f| f.contract().name == party.contract().name) {
-            *party.standing() = *former.standing();
-        }
+        let party = Party::limited(door, settings, outlet, access, facts, former.as_deref());
         parties.insert(access.name.clone(), Arc::clone(&party));
         party
     }

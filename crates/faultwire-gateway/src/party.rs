@@ -26,7 +26,7 @@ pub(crate) struct Party {
     pub name: Option<String>,
     session: Mutex<Session>,
     /// How its session stands, where the contract has rules for that.
-    standing: Mutex<SessionState>,
+    standing: Arc<Mutex<SessionState>>,
 }
 
 /// Who sent a message, and how it is to be answered.
@@ -82,18 +82,22 @@ impl Party {
             access: Mutex::default(),
             name: None,
             session: Mutex::new(session),
-            standing: Mutex::default(),
+            standing: Arc::default(),
         })
     }
 
-    /// A client that may not do everything.
+    /// A client that may not do everything, and under which settings it was served before.
     pub(crate) fn limited(
         door: Arc<Door>,
         settings: Arc<Settings>,
         outlet: Arc<dyn Outlet>,
         access: &Arc<Access>,
         session: Session,
+        before: Option<&Self>,
     ) -> Arc<Self> {
+        // A session that it has begun goes on, and what is still open counts for it.
+        let same = |before: &&Self| before.settings.contract.name == settings.contract.name;
+        let standing = before.filter(same).map(|before| Arc::clone(&before.standing));
         let name = Some(access.name.clone()).filter(|name| !name.is_empty());
         let session = Session {
             client: name.clone().or(session.client),
@@ -107,7 +111,7 @@ impl Party {
             access: Mutex::default(),
             name,
             session: Mutex::new(session),
-            standing: Mutex::default(),
+            standing: standing.unwrap_or_default(),
         };
         party.allow(access);
         Arc::new(party)

@@ -330,10 +330,11 @@ impl Supervisor {
         }
     }
 
-    /// Whether nothing is open. Calls that wait are taken in hand with the inlet locked.
+    /// Whether nothing is open that has an end of its own. Calls that wait are taken in hand with
+    /// the inlet locked.
     fn is_idle(&self) -> bool {
         let _pipe = self.link.inlet.lock();
-        self.link.state().calls.is_empty()
+        self.link.state().calls.iter_mut().all(|call| call.method.name() == wire::LISTEN)
     }
 
     /// Fails what is open when the session ends.
@@ -349,10 +350,14 @@ impl Supervisor {
         }
         drop(pipe);
         for (outcome, call) in over {
-            let failing = Failing::observed(self.link.contract(), Condition::Timeout)
-                .saying("The session ended before the server answered")
-                .outcome(outcome);
-            call.fail(failing);
+            let (condition, why) = match call.method.name() {
+                wire::LISTEN => {
+                    (Condition::NotReady, "The server is replaced or ends; listen anew")
+                }
+                _ => (Condition::Timeout, "The session ended before the server answered"),
+            };
+            let failing = Failing::observed(self.link.contract(), condition).saying(why);
+            call.fail(failing.outcome(outcome));
         }
     }
 }

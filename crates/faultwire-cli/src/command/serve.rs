@@ -325,11 +325,16 @@ fn keep_secrets(mounts: &mut [MountSettings], clients: &[ClientSettings]) {
     for mount in &*mounts {
         let Upstream::Url(remote) = &mount.upstream else { continue };
         let values = remote.headers.values().filter_map(|value| value.to_str().ok());
-        let words = values.flat_map(|value| value.split([' ', '\t', ';', ',']));
-        // Of a pair such as a cookie it is the value.
-        let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
         let is_scheme = |word: &&str| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known));
-        secrets.extend(values.filter(|word| !is_scheme(word)).map(str::to_owned));
+        for value in values {
+            secrets.insert(value.to_owned());
+            let words = value.split([' ', '\t', ';', ',']).filter(|word| !is_scheme(word));
+            for word in words {
+                secrets.insert(word.to_owned());
+                // Of a pair such as a cookie it is the value.
+                secrets.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+            }
+        }
     }
     secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
     if secrets.is_empty() {

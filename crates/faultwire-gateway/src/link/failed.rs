@@ -177,6 +177,20 @@ impl Link {
         }
     }
 
+    /// A call was sent in a session that was lost, and there is another one already: once more in
+    /// that one.
+    pub(crate) fn send_again(&self, id: Option<&str>) {
+        let mut state = self.state();
+        let Some(call) = id.and_then(|id| state.calls.get_mut(id)) else { return };
+        if std::mem::replace(&mut call.lost, true) {
+            drop(state);
+            return self.session_lost(id);
+        }
+        call.stage = Stage::Held;
+        drop(state);
+        self.release();
+    }
+
     /// The failure of calls while there is no server.
     pub(crate) fn unreachable(&self, until: Option<Instant>, why: &str) -> Failing {
         let now = edge::now();

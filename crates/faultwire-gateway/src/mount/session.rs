@@ -49,6 +49,7 @@ impl Session {
             Arc::clone(&outlet),
             access,
             facts,
+            None,
         );
         let running =
             Running::start(door, settings, outlet, source, &mount.breaker, &mount.alive, on_over)?;

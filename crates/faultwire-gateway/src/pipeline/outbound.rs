@@ -228,7 +228,7 @@ impl Link {
         let seen = failing.report.condition.map(Condition::reported_outcome);
         failing.report.outcome = Some(seen.unwrap_or(Outcome::MaybeExecuted));
         failing.said = match flow {
-            Flow::Negotiation => Said::Protocol(bytes.to_vec()),
+            Flow::Negotiation => Said::Protocol(self.without_secrets(bytes)),
             _ if enveloped && call.method.answers() == Answers::ToolCall => {
                 Said::Envelope(bytes.to_vec())
             }
@@ -240,6 +240,19 @@ impl Link {
         self.advise(&call, &mut failing);
         self.refused(call, failing);
         Verdict::Drop
+    }
+
+    /// An error that passes as it is, unless it tells what nobody should read.
+    fn without_secrets(&self, bytes: &[u8]) -> Vec<u8> {
+        let read = serde_json::from_slice::<serde_json::Map<String, Value>>(bytes);
+        let Ok(mut message) = read else { return bytes.to_vec() };
+        let Some(said) = message.get("error").cloned() else { return bytes.to_vec() };
+        let told = self.contract().redactor().redact_json(said.clone());
+        if told == said {
+            return bytes.to_vec();
+        }
+        message.insert("error".to_owned(), told);
+        format!("{}\n", Value::Object(message)).into_bytes()
     }
 
     /// Adds what the tool list knows about a failure that is the caller's.

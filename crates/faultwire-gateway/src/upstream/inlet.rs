@@ -154,6 +154,12 @@ impl Pipe {
         self.remote.is_some()
     }
 
+    /// A server behind a URL is to be spoken to as if it had never been greeted. Whether it is one.
+    pub(crate) fn forget_greeting(&self) -> bool {
+        self.remote.iter().for_each(|remote| remote.forget_greeting());
+        self.remote.is_some()
+    }
+
     /// At which byte the next message will stand.
     pub(crate) fn position(&self) -> u64 {
         self.queued

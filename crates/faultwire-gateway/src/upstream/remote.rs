@@ -143,6 +143,14 @@ impl Remote {
         state.version.is_none()
     }
 
+    /// The server was greeted for nothing: whatever it answers, there is no session.
+    pub(crate) fn forget_greeting(&self) {
+        let mut state = self.state();
+        state.open.drain().for_each(|(_, task)| task.abort());
+        (state.session, state.version, state.held) = (None, None, None);
+        state.renew(&self.way);
+    }
+
     /// Ends the session with the server.
     pub(crate) fn close(self: &Arc<Self>) {
         let mut state = self.state();
@@ -228,14 +236,16 @@ impl Remote {
     }
 
     /// The server does not know the session. Another call may have found that out before, and there
-    /// is a new one already, which stays.
-    fn lose(&self, session: Option<&HeaderValue>) {
+    /// is a new one already, which stays. Whether it was this one.
+    fn lose(&self, session: Option<&HeaderValue>) -> bool {
         let mut state = self.state();
-        if state.session.as_ref() == session {
+        let is_this = state.session.as_ref() == session;
+        if is_this {
             state.session = None;
             state.is_lost = true;
             state.renew(&self.way);
         }
+        is_this
     }
 
     fn forget(&self, label: &Label) {

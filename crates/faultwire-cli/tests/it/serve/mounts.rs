@@ -53,6 +53,9 @@ class Server(Plain):
         if "id" not in m: return self.answer(202)
         if m["method"] == "initialize": say({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
         elif m["method"] == "tools/list": say({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})
+        elif m["method"] == "resources/list":
+            body = {"jsonrpc": "2.0", "id": m["id"], "error": {"code": -32021, "message": "no", "data": {"requiredCapabilities": {}, "of": self.headers["x-api-key"] + " " + self.headers["authorization"]}}}
+            self.answer(200, json.dumps(body).encode(), content_type="application/json")
         else: say({"isError": True, "content": [{"type": "text", "text": "bad key " + self.headers["x-api-key"] + " of " + self.headers["authorization"]}]})
 "#,
     );
@@ -64,19 +67,26 @@ class Server(Plain):
         server.url
     );
     std::fs::write(&config, settings).unwrap();
-    let (key, other) = ("prod.key-7731", "Bearer q1w2e3r4t5");
-    let gateway = Gateway::start_with_env(
-        &["--config", &config],
-        &[("THE_KEY", key), ("THE_KEY_TOO", other)],
-    );
-    let session = gateway.begin();
-    let reply = gateway.call(&session, 1, "t", &json!({})).to_string();
-    assert!(reply.contains("[redacted]"), "{reply}");
-    let page = gateway.request("GET", "/").send().body;
-    let log = format!("{:?}", gateway.records());
-    assert!(log.contains("[redacted]"), "{log}");
-    for text in [reply, page, log] {
-        assert!(!text.contains(key) && !text.contains("q1w2e3r4t5"), "{text}");
+    for (key, other, kept) in [
+        ("prod.key-7731", "Bearer q1w2e3r4t5", ["prod.key-7731", "q1w2e3r4t5"]),
+        ("bGVtb25zcXVlZXplcg==", "sid=abcdefgh; a=b", ["bGVtb25zcXVlZXplcg", "abcdefgh"]),
+        ("correct horse battery", "a b c d", ["horse", "a b c d"]),
+    ] {
+        let environment = [("THE_KEY", key), ("THE_KEY_TOO", other)];
+        let gateway = Gateway::start_with_env(&["--config", &config], &environment);
+        let session = gateway.begin();
+        let reply = gateway.call(&session, 1, "t", &json!({})).to_string();
+        assert!(reply.contains("[redacted]"), "{reply}");
+        // A failure that the protocol wants as it is says no more than others.
+        let read = json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/list" });
+        let protocol = gateway.post(Some(&session), &read).json();
+        assert_eq!(protocol["error"]["code"], -32021, "{protocol}");
+        let page = gateway.request("GET", "/").send().body;
+        let log = format!("{:?}", gateway.records());
+        assert!(log.contains("[redacted]"), "{log}");
+        for text in [reply, protocol.to_string(), page, log] {
+            assert!(!kept.iter().any(|kept| text.contains(kept)), "{text}");
+        }
     }
 }
 

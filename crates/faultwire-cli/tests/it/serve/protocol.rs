@@ -588,3 +588,52 @@ fn a_request_that_says_something_twice_reaches_no_server() {
         "{answer:?}"
     );
 }
+
+#[test]
+fn a_question_goes_to_the_stream_that_is_read() {
+    let code = r#"
+import sys, json, time
+say = lambda m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/call":
+        say({"method": "notifications/progress", "params": {"progressToken": m["params"]["_meta"]["progressToken"], "progress": 1}})
+        time.sleep(2)
+        say({"id": "q", "method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}})
+    else: say({"id": m["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}})
+"#;
+    let gateway = Gateway::before(&[], &["python3", "-c", code]);
+    let session = gateway.begin();
+    let get = gateway.request("GET", "/mcp").header("mcp-session-id", &session);
+    let mut own = get.header("accept", "text/event-stream").open();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "t", "arguments": {}, "_meta": { "progressToken": "p" } } });
+    let post = gateway.request("POST", "/mcp").header("mcp-session-id", &session);
+    let post = post.header("accept", "application/json, text/event-stream");
+    let mut answer = post.body(call.to_string()).open();
+    assert_eq!(answer.event().unwrap()["method"], "notifications/progress");
+    drop(answer);
+    assert_eq!(own.event().unwrap()["method"], "elicitation/create");
+}
+
+#[test]
+fn nobody_waits_for_who_only_listens() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("method") == "server/discover": print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}}), flush=True)
+"#;
+    let gateway = Gateway::before(&["--contract", "owlclaw"], &["python3", "-c", code]);
+    let listen = gateway.modern(&json!(1), "subscriptions/listen", &json!({ "notifications": {} }));
+    let mut stream = std::thread::spawn(move || listen.open()).join().unwrap();
+    let before = std::time::Instant::now();
+    gateway.signal("TERM");
+    let told = stream.event().unwrap();
+    assert!(told["error"]["message"].as_str().unwrap().contains("listen anew"), "{told}");
+    assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
+    let records = gateway.records();
+    let fault = &records.iter().find(|record| record["fault"].is_object()).unwrap()["fault"];
+    assert_ne!(fault["origin"], "upstream", "{fault}");
+}

@@ -45,6 +45,19 @@ impl Renewed {
         }
     }
 
+    /// Waits until a call is open.
+    fn until_open(&self) {
+        let is_open = || {
+            let metrics = self.gateway.request("GET", "/metrics").send().body;
+            metrics.contains("\nfaultwire_calls_in_flight 1\n")
+        };
+        let until = Instant::now() + Duration::from_secs(10);
+        while !is_open() {
+            assert!(Instant::now() < until, "the call does not come");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn call(&self, token: &str, tool: &str, arguments: &Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         let request = self.gateway.modern(&json!(1), "tools/call", &params);
@@ -75,10 +88,11 @@ fn what_is_used_up_of_a_rate_stays_used_up() {
 #[test]
 fn k12_a_session_that_was_begun_goes_on() {
     let code = r#"
-import sys, json
+import sys, json, time
 for line in sys.stdin:
     m = json.loads(line)
     if "id" not in m: continue
+    if m["method"] == "tools/call": time.sleep(m["params"]["arguments"].get("seconds", 0))
     if m["method"] == "initialize": r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     elif m["method"] == "tools/list": r = {"tools": [{"name": t, "inputSchema": {"type": "object"}} for t in ["begin_session", "work"]]}
     else: r = {"content": [{"type": "text", "text": "done"}]}
@@ -88,9 +102,17 @@ for line in sys.stdin:
     let renewed = start(&settings, &["python3", "-c", code]);
     let work = || renewed.call("ann-token", "work", &json!({}))["result"]["isError"].clone();
     assert_eq!(work(), true, "nothing is called before the session began");
-    renewed.call("ann-token", "begin_session", &json!({}));
+    // It counts whenever it is answered.
+    std::thread::scope(|scope| {
+        let begin =
+            scope.spawn(|| renewed.call("ann-token", "begin_session", &json!({ "seconds": 3 })));
+        renewed.until_open();
+        renewed.renew(&format!("{settings}{BOB}"), "bob-token", true);
+        assert_eq!(work(), true, "it has not begun yet");
+        begin.join().unwrap();
+    });
     assert_ne!(work(), true);
-    renewed.renew(&format!("{settings}{BOB}"), "bob-token", true);
+    renewed.renew(&settings, "bob-token", false);
     assert_ne!(work(), true);
 }
 
@@ -136,15 +158,7 @@ fn open_calls_outlive_the_settings_that_they_began_with() {
     renewed.call("ann-token", "echo", &json!({ "text": "x" }));
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| renewed.call("ann-token", "slow", &json!({ "ms": 8000 })));
-        let is_open = || {
-            let metrics = renewed.gateway.request("GET", "/metrics").send().body;
-            metrics.contains("\nfaultwire_calls_in_flight 1\n")
-        };
-        let until = Instant::now() + Duration::from_secs(5);
-        while !is_open() {
-            assert!(Instant::now() < until, "the call does not come");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        renewed.until_open();
         renewed.renew(&format!("drain = \"1s\"\n{ANN}{BOB}"), "bob-token", true);
         let reply = slow.join().unwrap();
         assert_ne!(reply["result"]["isError"], true, "{reply}");

@@ -111,13 +111,15 @@ pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -
 
 /// The same for the answers to several requests: a list, or a stream of them.
 pub(crate) async fn of_all(exchange: Arc<Exchange>, manner: &Manner) -> Response<Body> {
+    let on_end: OnEnd = Box::new(|exchange| _ = exchange.abandon());
+    let mut guard = Leaving { exchange: Arc::clone(&exchange), on_end: Some(on_end) };
     let mut next = first(&exchange).await;
     let (mut list, mut replies, mut trouble) = (vec![b'['], 0, None);
     loop {
-        let Some(piece) = next else { return stream(&exchange, None, Box::new(|_| {})) };
+        let Some(piece) = next else { return stream(&exchange, None, guard.take()) };
         let Some(piece) = piece else { break };
         if exchange.streams && !exchange.is_over() {
-            return stream(&exchange, Some(piece), Box::new(|_| {}));
+            return stream(&exchange, Some(piece), guard.take());
         }
         let (Piece::Message(line) | Piece::Reply(line) | Piece::Failed(line, _)) = &piece;
         if replies > 0 {

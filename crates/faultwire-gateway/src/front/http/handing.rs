@@ -38,7 +38,9 @@ pub(super) async fn in_session(
         return several(session, takes, &members).await;
     }
     let asker = takes.asker(&session.party);
-    exchange(asker, takes, seen, Box::new(|_| {}), |asker| hear(session, asker, line, seen)).await
+    // Where nobody reads any more, nothing is sent: there may be another stream.
+    let on_end: OnEnd = Box::new(|exchange| _ = exchange.abandon());
+    exchange(asker, takes, seen, on_end, |asker| hear(session, asker, line, seen)).await
 }
 
 /// The messages of a batch, each as if it had come alone: no server has to know what a batch is.

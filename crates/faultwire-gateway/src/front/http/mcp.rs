@@ -316,10 +316,10 @@ async fn statelessly(
     let translated = shared.translate(seen);
     let known = KnownAs { id: seen.id.unwrap_or_default(), token: progress_token(seen) };
     let seen = peek(&translated.line);
-    // The server stays for as long as a call takes, though another may have taken its place. Who
-    // only listens has to begin anew.
-    let is_call = seen.method.as_deref() == Some(wire::TOOLS_CALL);
-    let stays = is_call.then(|| Arc::clone(&shared));
+    // The server stays for as long as the answer takes, though another may have taken its place.
+    // Who only listens has to begin anew.
+    let listens = seen.method.as_deref() == Some(wire::LISTEN);
+    let stays = (!listens).then(|| Arc::clone(&shared));
     let (leaving, id) = (Arc::clone(&link), translated.id);
     let on_end: OnEnd = Box::new(move |exchange| {
         if exchange.abandon() > 0 {

@@ -64,8 +64,11 @@ impl Remote {
         if let Some(SentIn(session)) = session
             && trouble::knows_no_session(head.status, &body, is_reply)
         {
-            self.lose(session);
-            link.session_lost(id);
+            if self.lose(session) {
+                link.session_lost(id);
+            } else {
+                link.send_again(id);
+            }
             return None;
         }
         // A reply is one, whatever the status says.
