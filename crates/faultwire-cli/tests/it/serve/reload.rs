@@ -105,7 +105,7 @@ for line in sys.stdin:
     // It counts whenever it is answered.
     std::thread::scope(|scope| {
         let begin =
-            scope.spawn(|| renewed.call("ann-token", "begin_session", &json!({ "seconds": 3 })));
+            scope.spawn(|| renewed.call("ann-token", "begin_session", &json!({ "seconds": 6 })));
         renewed.until_open();
         renewed.renew(&format!("{settings}{BOB}"), "bob-token", true);
         assert_eq!(work(), true, "it has not begun yet");
