@@ -10,6 +10,7 @@ mod pages;
 mod patience;
 mod reading;
 pub(crate) mod streams;
+mod takes;
 
 use std::convert::Infallible;
 use std::io;
@@ -30,10 +31,11 @@ use tokio::sync::{Semaphore, watch};
 use crate::failing::Failing;
 use crate::gateway::Gateway;
 use crate::wire;
-use answer::{Takes, refuse_with};
+use answer::refuse_with;
 pub(crate) use body::Body;
 pub use host::Hosts;
 use patience::Patient;
+use takes::Takes;
 
 /// How long a client may take to send the head of a request, and how long it may then be silent.
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);

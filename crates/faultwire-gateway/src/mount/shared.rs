@@ -100,11 +100,11 @@ impl Shared {
         self.era.get()
     }
 
-    /// Puts a request under an id of ours, and its progress too.
-    pub(crate) fn translate(&self, line: &Line<'_>) -> Translated {
+    /// Puts a request under an id of ours, and its progress too, if it has a token for that.
+    pub(crate) fn translate(&self, line: &Line<'_>, token: Option<&str>) -> Translated {
         let id = self.ids.fetch_add(1, Ordering::Relaxed).to_string();
         let mut other = Patched::new(line.text.as_bytes());
-        for part in line.id.into_iter().chain(progress_token(line)) {
+        for part in line.id.into_iter().chain(token) {
             other.instead_of(part, &*id);
         }
         let mut line = other.to_vec();
@@ -113,13 +113,9 @@ impl Shared {
     }
 }
 
-/// The token of a request's progress, as it was written.
-pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Option<&'a str> {
-    meant_token(line).ok().flatten()
-}
-
-/// The same; an error if nobody can tell which one is meant.
-pub(crate) fn meant_token<'a>(line: &Line<'a>) -> Result<Option<&'a str>, serde_json::Error> {
+/// The token of a request's progress, as it was written; an error if nobody can tell which one is
+/// meant.
+pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Result<Option<&'a str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, rename = "_meta")]

@@ -13,6 +13,7 @@ use crate::exchange::{Exchange, Piece, Trouble};
 use crate::failing::Failing;
 use crate::front::http::Body;
 use crate::front::http::body::OnEnd;
+use crate::front::http::takes::Takes;
 use crate::outlet::Outlet;
 use crate::party::{Asker, Party};
 use crate::wire;
@@ -20,24 +21,6 @@ use crate::wire;
 /// How long a reply is waited for before the answer begins without it, for clients that take a
 /// stream: somebody on the way may give up on an answer that does not begin.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a client takes for an answer, and which trace it belongs to.
-#[derive(Clone, Copy)]
-pub(crate) struct Takes<'a> {
-    pub streams: bool,
-    pub surface: Surface,
-    pub trace: Option<&'a str>,
-}
-
-impl Takes<'_> {
-    /// Who asks in this way. Where the answer goes has still to be said.
-    pub(crate) fn asker<'a>(&self, party: &'a Arc<Party>) -> Asker<'a>
-    where
-        Self: 'a,
-    {
-        Asker { surface: self.surface, trace: self.trace, ..party.plainly() }
-    }
-}
 
 /// What is known of the answer before there is one.
 pub(crate) struct Manner {

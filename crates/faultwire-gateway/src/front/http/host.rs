@@ -5,7 +5,8 @@ use hyper::http::uri::Authority;
 use hyper::{Response, StatusCode, Uri};
 
 use crate::front::http::Body;
-use crate::front::http::answer::{Takes, refuse};
+use crate::front::http::answer::refuse;
+use crate::front::http::takes::Takes;
 use crate::gateway::Gateway;
 use faultwire_contract::Condition;
 

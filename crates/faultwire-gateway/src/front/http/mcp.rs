@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::call::trace_of;
 use crate::era::{self, Era};
 use crate::failing::Failing;
 use crate::front::http::Body;
-use crate::front::http::answer::{self, Takes, accepted, bare, refuse, refuse_with};
+use crate::front::http::answer::{self, accepted, bare, refuse, refuse_with};
 use crate::front::http::begin::begin;
 use crate::front::http::body::OnEnd;
 use crate::front::http::handing::{self, exchange, hand_over, in_session};
 use crate::front::http::reading::read;
+use crate::front::http::takes::Takes;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
 use crate::guard::version::{self, Objection};
 use crate::mount::session::Session;
-use crate::mount::shared::{meant_token, progress_token};
+use crate::mount::shared::progress_token;
 use crate::mount::{Mount, NoSession};
 use crate::party::{Asker, Bridged, KnownAs, Party};
 use crate::request::ToolCall;
@@ -107,36 +108,6 @@ pub(crate) async fn unknown(
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-impl<'a> Takes<'a> {
-    pub(crate) fn of(headers: &'a HeaderMap) -> Self {
-        let trace = headers.get(&wire::TRACE).and_then(|trace| trace.to_str().ok());
-        let trace = trace.filter(|trace| wire::is_traceparent(trace));
-        let mut takes = Self { streams: false, surface: Surface::Mcp, trace };
-        let accepted = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
-        let (mut streams, mut problems) = (false, false);
-        for media in accepted.flat_map(|accept| accept.split(',')) {
-            streams |= is_wanted(media, "text/event-stream");
-            problems |= is_wanted(media, "application/problem+json");
-        }
-        takes.streams = streams;
-        // Who takes problem details and nothing of MCP asks as a client of HTTP.
-        if !streams && problems {
-            takes.surface = Surface::Http;
-        }
-        takes
-    }
-}
-
-/// Whether an entry of `Accept` is this media type, and wanted.
-fn is_wanted(entry: &str, media: &str) -> bool {
-    let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
-    let is_none = |parameter: &str| {
-        let weight = parameter.trim().strip_prefix("q=").and_then(|q| q.parse::<f32>().ok());
-        weight == Some(0.0)
-    };
-    name.trim().eq_ignore_ascii_case(media) && !parameters.split(';').any(is_none)
 }
 
 async fn post(
@@ -306,15 +277,18 @@ async fn statelessly(
         }
         Some(Era::Modern) | None => Bridged::No,
     };
-    if let Err(why) = meant_token(seen) {
-        // One parser takes the first of two, another the last.
-        let failing =
-            handing::no_message(party, format!("The request says something twice: {why}"));
-        let objection = Box::new(Objection { failing, number: wire::INVALID_PARAMS });
-        return object(party, takes, BAD, seen, objection).await;
-    }
-    let translated = shared.translate(seen);
-    let known = KnownAs { id: seen.id.unwrap_or_default(), token: progress_token(seen) };
+    let token = match progress_token(seen) {
+        Ok(token) => token,
+        Err(why) => {
+            // One parser takes the first of two, another the last.
+            let why = format!("The request says something twice: {why}");
+            let failing = handing::no_message(party, why);
+            let objection = Box::new(Objection { failing, number: wire::INVALID_PARAMS });
+            return object(party, takes, BAD, seen, objection).await;
+        }
+    };
+    let translated = shared.translate(seen, token);
+    let known = KnownAs { id: seen.id.unwrap_or_default(), token };
     let seen = peek(&translated.line);
     // The server stays for as long as the answer takes, though another may have taken its place.
     // Who only listens has to begin anew.

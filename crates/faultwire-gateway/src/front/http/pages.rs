@@ -8,8 +8,9 @@ use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::front::http::Body;
-use crate::front::http::answer::{Takes, refuse};
+use crate::front::http::answer::refuse;
 use crate::front::http::mcp::unknown;
+use crate::front::http::takes::Takes;
 use crate::gateway::{Gateway, Status};
 
 const PAGE: &str = include_str!("status.html");
