@@ -134,8 +134,9 @@ fn who_is_let_in_no_more_hears_no_more() {
             .header("mcp-session-id", &session)
             .open()
     };
-    let (gone, mut stays) = (begin("ann-token"), begin("bob-token"));
+    let (mut gone, mut stays) = (begin("ann-token"), begin("bob-token"));
     renewed.renew(BOB, "ann-token", false);
+    assert!(!gone.is_silent(Duration::from_secs(5)), "the stream goes on");
     assert_eq!(gone.rest().body, "", "the stream has ended");
     assert!(stays.is_silent(Duration::from_millis(300)), "and the other has not");
 }
