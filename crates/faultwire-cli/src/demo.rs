@@ -1,5 +1,6 @@
 //! `demo`: the bundled server, called without Faultwire and with it, side by side.
 
+mod screen;
 mod session;
 
 use std::path::Path;
@@ -11,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
-use crate::style::{CODE, DIM, ERROR, GOOD, HEAD, paint, plain};
 use crate::{Done, chosen, edge};
+use screen::Screen;
 use session::{Heard, Session};
 
 /// A client without a deadline would wait for ever; this one only shows it.
@@ -62,8 +63,9 @@ pub fn run(json: bool) -> Result<Done, Problem> {
         [&program, "wrap", "--log", "off", "--audit", &place, "--tool-timeout", "hang=1s", "--"];
     let wrapped: Vec<&str> = wrap.into_iter().chain(server).collect();
     let mut with = Session::start(&wrapped)?;
+    let screen = Screen::of(edge::terminal());
     if !json {
-        edge::show(&heading(&contract))?;
+        edge::show(&screen.heading(&contract))?;
     }
     let mut scenes = Vec::new();
     for scene in &SCENES {
@@ -74,14 +76,14 @@ pub fn run(json: bool) -> Result<Done, Problem> {
         if json {
             scenes.push(json!({ "tool": scene.tool, "shows": scene.shows, "without": without, "with": with }));
         } else {
-            edge::show(&row(scene, &without, &with))?;
+            edge::show(&screen.row(scene, &without, &with))?;
         }
     }
     drop(with);
     if json {
         edge::print(format!("{:#}\n", json!({ "audit": place, "scenes": scenes })).as_bytes())?;
     } else {
-        edge::show(&closing(&place))?;
+        edge::show(&screen.closing(&place))?;
     }
     Ok(Done::Fine)
 }
@@ -149,83 +151,4 @@ fn is_logged(log: &Path, incident: &str) -> bool {
 
 fn ms(waited: Duration) -> u64 {
     u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)
-}
-
-const NAME: usize = 24;
-const COLUMN: usize = 28;
-/// What is left of a terminal of 106 columns.
-const REST: usize = 54;
-
-fn heading(contract: &Contract) -> String {
-    let title =
-        format!("{:NAME$}{:COLUMN$}with, under the contract {}", "", "without", contract.name);
-    format!("One MCP server that fails, and what its client sees\n\n{}\n", paint(HEAD, &title))
-}
-
-/// Two lines: what was seen, and what it cost.
-fn row(scene: &Scene, without: &Side, with: &Side) -> String {
-    let seen = |side: &Side| match &side.code {
-        // What leaks stands at the end of the text.
-        None if scene.tool == "leak" => cell_end(&side.saw),
-        None => cell(&side.saw),
-        Some(code) => cell(code),
-    };
-    let (bad, good, dim) = (
-        if without.good { GOOD } else { ERROR },
-        if with.code.is_some() { CODE } else { GOOD },
-        DIM,
-    );
-    let waited = |side: &Side| match side.waited_ms {
-        ms @ 0..1000 => format!("{ms} ms"),
-        ms => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-    };
-    let told = match (&with.retry, &with.logged) {
-        (Some(retry), Some(incident)) => {
-            format!("{}, retry {retry}, {incident}", waited(with))
-        }
-        _ if with.saw == without.saw && with.good => format!("{}, the same bytes", waited(with)),
-        _ => waited(with),
-    };
-    let mut row = format!(
-        "{:NAME$}{bad}{:COLUMN$}{bad:#}{good}{}{good:#}\n",
-        scene.shows,
-        seen(without),
-        seen(with).trim_end(),
-    );
-    let call = format!("  {}", scene.tool);
-    row += &format!("{dim}{call:NAME$}{:COLUMN$}{told}{dim:#}\n", waited(without));
-    if with.code.is_some() {
-        let saw = plain(with.saw.lines().last().unwrap_or_default());
-        row += &format!("{:width$}{}\n", "", cut(&saw, REST), width = NAME + COLUMN);
-    }
-    row
-}
-
-/// A text that fits its column, on one line.
-fn cell(text: &str) -> String {
-    let line = plain(&text.lines().collect::<Vec<_>>().join(" "));
-    let line = if line.is_empty() { "(an empty text)".to_owned() } else { line };
-    cut(&line, COLUMN - 2)
-}
-
-/// The same with the end of the text.
-fn cell_end(text: &str) -> String {
-    let line = plain(text.lines().last().unwrap_or_default());
-    let over = line.chars().count().saturating_sub(COLUMN - 3);
-    if over == 0 { line } else { ['…'].into_iter().chain(line.chars().skip(over)).collect() }
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
-}
-
-fn closing(log: &str) -> String {
-    format!(
-        "\nNothing hangs, no secret gets out, every failure has a code and a record.\n  \
-         The same for any server:  {HEAD}faultwire wrap -- CMD{HEAD:#}\n  \
-         What was recorded here:   {HEAD}faultwire audit tail {log}{HEAD:#}\n"
-    )
 }

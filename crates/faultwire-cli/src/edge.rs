@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -168,6 +169,10 @@ pub fn variable(name: &str) -> Option<String> {
 /// The text of a file.
 pub fn file(path: &Path) -> Result<String, Problem> {
     let failed = |e| Problem::File(path.to_owned(), e);
+    if is_named_pipe(path) {
+        let what = "it is a named pipe, and would be waited for until somebody writes to it";
+        return Err(Problem::bad(&path.display().to_string(), what, "name a file"));
+    }
     let mut bytes = Vec::new();
     let opened = File::open(path).map_err(failed)?;
     opened.take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -181,6 +186,18 @@ pub fn file(path: &Path) -> Result<String, Problem> {
         let place = format!("{}:{line}", path.display());
         Problem::bad(&place, "not UTF-8".to_owned(), "save the file as UTF-8")
     })
+}
+
+/// A pipe that a shell made has no path of its own, and somebody who writes to it.
+fn is_named_pipe(path: &Path) -> bool {
+    let is_pipe = path.metadata().is_ok_and(|found| found.file_type().is_fifo());
+    is_pipe && path.canonicalize().is_ok()
+}
+
+/// Columns and lines of the terminal that stdout is, if it is one.
+pub fn terminal() -> Option<(usize, usize)> {
+    let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
+    Some((width.0.into(), height.0.into()))
 }
 
 /// Writes bytes to stdout, as they are.

@@ -1,5 +1,7 @@
 //! The first thing that a newcomer runs.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::support::{faultwire, run};
@@ -24,6 +26,41 @@ fn the_demo_shows_both_sides() {
     let log = shown["audit"].as_str().unwrap();
     faultwire(&["audit", "verify", log], "").fine();
     std::fs::remove_dir_all(log).unwrap();
+}
+
+/// Runs a command on a terminal of so many columns and lines.
+const TERMINAL: &str = r"
+import fcntl, os, pty, struct, sys, termios
+columns, lines, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
+    os.execv(command[0], command)
+while True:
+    try:
+        sys.stdout.buffer.write(os.read(terminal, 65536))
+    except OSError:
+        break
+";
+
+#[test]
+fn the_demo_fits_on_a_terminal_of_any_size() {
+    for (columns, lines) in [(80, 24), (140, 50)] {
+        let (size, program) =
+            ([columns, lines].map(|n| n.to_string()), env!("CARGO_BIN_EXE_faultwire"));
+        let mut command = Command::new("python3");
+        command.args(["-c", TERMINAL, &size[0], &size[1], program, "demo"]);
+        let painted = run(command, b"").fine();
+        assert!(painted.contains('\u{1b}'), "no colour: {painted}");
+        let text = anstream::adapter::strip_str(&painted).to_string();
+        assert!(text.lines().count() < lines, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
+        for word in ["hunter2", "runtime.timeout", "retry after 2 s, ", "faultwire wrap -- CMD"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        let log = text.split_whitespace().find(|word| word.contains("faultwire-demo-")).unwrap();
+        std::fs::remove_dir_all(log).unwrap();
+    }
 }
 
 #[test]

@@ -61,6 +61,20 @@ fn mistakes_in_the_file_name_the_line() {
 }
 
 #[test]
+fn a_named_pipe_is_not_waited_for_and_one_of_the_shell_is_read() {
+    let dir = Dir::new();
+    let pipe = dir.join("faultwire.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let told = faultwire(&["wrap", "--config", &pipe, "--", "true"], "").refused();
+    assert!(told.contains("faultwire.toml: it is a named pipe"), "{told}");
+    let mut shell = Command::new("bash");
+    let script = "\"$0\" wrap --config <(sleep 0.2; echo 'timout = 5') -- true";
+    shell.args(["-c", script, FAULTWIRE]);
+    let told = run(shell, b"").refused();
+    assert!(told.contains("timout"), "{told}");
+}
+
+#[test]
 fn flags_go_before_the_environment_and_that_before_the_file() {
     let dir = Dir::new();
     let file = dir.join("faultwire.toml");
