@@ -1,9 +1,10 @@
 //! The gateway: everything that `serve` runs, from its settings to its end.
 
+mod setup;
+
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,19 +22,18 @@ use crate::door::Door;
 use crate::edge;
 pub use crate::front::http::Hosts;
 use crate::front::http::accept;
-use crate::guard::access::{ClientSettings, Clients};
-use crate::guard::breaker::BreakerSettings;
+use crate::guard::access::Clients;
 use crate::guard::budget::Budgets;
 use crate::linger::Linger;
 use crate::metrics::Metrics;
-use crate::mount::{Crowd, Mount, Upstream};
+use crate::mount::Mount;
 use crate::outlet::Outlet;
 use crate::party::{Party, session_of};
 use crate::recent::Shown;
 use crate::room::Room;
 use crate::settings::Settings;
 use crate::spans::Spans;
-use crate::upstream::remote::{RemoteError, RemoteSettings as Remote};
+pub use setup::{HttpLimits, MountSettings, Reload, Renewed, Serve, ServeError};
 
 /// How often the gateway looks after its sessions.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -43,61 +43,6 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// How long servers may take to end, from being asked to until being made to.
 const LAST_SERVERS: Duration = Duration::from_secs(7);
-
-/// How a gateway is set up.
-#[derive(Clone, Debug)]
-pub struct Serve {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// What stands behind it.
-    pub mounts: Vec<MountSettings>,
-    /// Which names it goes by.
-    pub hosts: Hosts,
-    /// Who may call; without any, everybody.
-    pub clients: Vec<ClientSettings>,
-    /// Where it is written down what was spent of their budgets.
-    pub budgets: Option<PathBuf>,
-    /// How much is taken from clients.
-    pub limits: HttpLimits,
-    /// Who collects traces (OTLP over HTTP), if somebody does.
-    pub collector: Option<Remote>,
-    /// Threads that serve clients. One has the shortest way from client to server and back.
-    pub threads: usize,
-    /// Whether one of them stays awake for a moment after a call, if that pays.
-    pub linger: bool,
-}
-
-/// One upstream under a name.
-#[derive(Clone, Debug)]
-pub struct MountSettings {
-    /// It is found at `/mcp/NAME`; the first one at `/mcp`, too.
-    pub name: String,
-    /// What stands behind it.
-    pub upstream: Upstream,
-    /// How many servers it may run.
-    pub crowd: Crowd,
-    /// When it is left alone.
-    pub breaker: BreakerSettings,
-    /// How its calls are treated.
-    pub settings: Settings,
-}
-
-/// How much is taken from clients over HTTP.
-#[derive(Clone, Copy, Debug)]
-pub struct HttpLimits {
-    /// The longest body.
-    pub body_bytes: usize,
-    /// The longest head.
-    pub header_bytes: usize,
-    /// Connections that are open at once.
-    pub connections: usize,
-}
-
-impl Default for HttpLimits {
-    fn default() -> Self {
-        Self { body_bytes: 4 * 1024 * 1024, header_bytes: 64 * 1024, connections: 4096 }
-    }
-}
 
 /// What the status page shows.
 #[derive(Serialize)]
@@ -113,43 +58,6 @@ pub(crate) struct MountStatus {
     pub contract: String,
     pub servers: usize,
     pub open_calls: usize,
-}
-
-/// Settings that take the place of others while the gateway runs.
-pub struct Renewed {
-    /// Who may call.
-    pub clients: Vec<ClientSettings>,
-    /// How calls are treated, by mount.
-    pub mounts: Vec<(String, Settings)>,
-}
-
-/// Reads the settings again.
-pub type Reload = Box<dyn Fn() -> Result<Renewed, String> + Send + Sync>;
-
-/// Why a gateway cannot serve.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// Which one.
-        address: SocketAddr,
-        /// What the system said.
-        #[source]
-        error: io::Error,
-    },
-    /// An upstream cannot be used.
-    #[error("{0}")]
-    Remote(#[from] RemoteError),
-    /// Spans cannot be sent.
-    #[error("the collector of traces cannot be used: {0}")]
-    Collector(String),
-    /// Something that the system must give us.
-    #[error("{0}")]
-    System(#[from] io::Error),
-    /// A part of the gateway itself failed.
-    #[error("the gateway's {0} failed; nothing can be relied on any more")]
-    Broken(&'static str),
 }
 
 /// What all connections share.
