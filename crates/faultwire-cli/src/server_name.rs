@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::problem::Problem;
+
 /// Programs that run other programs, whose own name says nothing.
 const RUNNERS: [&str; 15] = [
     "npx", "bunx", "pnpx", "uvx", "pipx", "uv", "run", "node", "bun", "deno", "python", "python3",
@@ -29,6 +31,17 @@ pub fn of(command: &[OsString]) -> String {
     if name.is_empty() { "server".to_owned() } else { name }
 }
 
+/// A name that somebody chose: a log is kept under it, and clients know the server by it.
+pub fn given(name: &str, place: &str) -> Result<String, Problem> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.') {
+        return Ok(name.to_owned());
+    }
+    let what = format!("{name:?} cannot be a server's name");
+    let help = "take up to 64 letters, digits, hyphens, underscores and dots, no dot first";
+    Err(Problem::bad(place, what, help))
+}
+
 fn last_part(word: &str) -> String {
     let path = Path::new(word);
     let part = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -42,6 +55,16 @@ fn last_part(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_directory() {
+        for good in ["files", "my.server-2", "A_b"] {
+            assert_eq!(given(good, "--name").unwrap(), good);
+        }
+        for bad in ["", ".", "..", "../x", "/tmp/x", "a b", "a\nb", "ü", &"x".repeat(65)] {
+            assert!(given(bad, "--name").is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn the_telling_part_of_a_command() {

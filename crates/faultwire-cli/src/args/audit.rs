@@ -28,40 +28,46 @@ pub enum AuditCommand {
 /// Which log.
 #[derive(clap::Args)]
 pub struct Place {
-    /// The log's directory
+    /// The log's directory, or the name of a wrapped server
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The log's directory, where no other is named [default: the one in ~/.local/state/faultwire/audit]
+    /// The same, where none is named [default: the only log in ~/.local/state/faultwire/audit; for append, the one called append there]
     #[arg(long, value_name = "DIR", env = "FAULTWIRE_AUDIT")]
     audit: Option<PathBuf>,
 }
 
 impl Place {
-    /// The directory that was named, or the usual one.
-    pub fn dir(&self) -> PathBuf {
+    /// The log to write: the directory that was named, or one below the usual one.
+    pub fn to_write(&self) -> PathBuf {
         let named = self.dir.as_ref().or(self.audit.as_ref());
-        named.cloned().unwrap_or_else(edge::audit_dir)
+        named.cloned().unwrap_or_else(|| edge::audit_dir().join("append"))
     }
 
-    /// The log to read: the one that was named; else the one in the usual directory, or the only
-    /// one of a wrapped server below it.
+    /// The log to read: the one that was named, by its directory or as a wrapped server is; else
+    /// the only one in the usual directory.
     pub fn log(&self) -> Result<PathBuf, Problem> {
-        let dir = self.dir();
-        if self.dir.is_some() || self.audit.is_some() || is_log(&dir) {
-            return Ok(dir);
+        let usual = edge::audit_dir();
+        if let Some(named) = self.dir.as_ref().or(self.audit.as_ref()) {
+            let below = usual.join(named);
+            let is_name = named.components().count() == 1 && !named.exists() && is_log(&below);
+            return Ok(if is_name { below } else { named.clone() });
         }
-        let below = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-        let mut logs: Vec<PathBuf> =
-            below.map(|entry| entry.path()).filter(|p| is_log(p)).collect();
-        logs.sort();
-        match &logs[..] {
-            [] => Ok(dir),
-            [only] => Ok(only.clone()),
+        if is_log(&usual) {
+            return Ok(usual);
+        }
+        let below = std::fs::read_dir(&usual).into_iter().flatten().flatten();
+        let mut names: Vec<String> = below
+            .filter(|entry| is_log(&entry.path()))
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        match &names[..] {
+            [] => Ok(usual),
+            [only] => Ok(usual.join(only)),
             several => {
-                let names: Vec<_> = several.iter().map(|p| p.display().to_string()).collect();
                 let what = format!("there are {} logs", several.len());
                 let help = format!("name one: {}", names.join(", "));
-                Err(Problem::bad(&dir.display().to_string(), what, help))
+                Err(Problem::bad(&usual.display().to_string(), what, help))
             }
         }
     }

@@ -9,8 +9,11 @@ use crate::{Done, edge, server_name, snippet, treatment};
 
 pub fn run(args: &WrapArgs) -> Result<Done, Problem> {
     let config = Config::read(args.treatment.config.as_deref())?;
-    let name = args.name.clone().or_else(|| config.name.clone());
-    let name = name.unwrap_or_else(|| server_name::of(&args.command));
+    let name = match (&args.name, &config.name) {
+        (Some(name), _) => server_name::given(name, "--name")?,
+        (None, Some(name)) => server_name::given(name, &config.place(&["name"]))?,
+        (None, None) => server_name::of(&args.command),
+    };
     if let Some(client) = args.print_config {
         edge::print(snippet::of(client, &name, args)?.as_bytes())?;
         return Ok(Done::Fine);

@@ -113,17 +113,47 @@ fn verify_tells_people_and_programs() {
 }
 
 #[test]
+fn a_log_that_was_wiped_is_no_crash() {
+    let dir = log();
+    let file = dir.join("audit-log.jsonl");
+    fs::write(&file, "").unwrap();
+    let cut = "the log has 0 records, and a signed checkpoint covers 5: it was cut";
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains(cut), "{said}");
+    fs::remove_file(&file).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains(cut), "{said}");
+}
+
+#[test]
+fn a_record_that_was_signed_anew_vouches_for_none_before_it() {
+    let dir = log();
+    let file = dir.join("audit-log.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    // The last line is the one that the signature fits no more.
+    fs::write(&file, text.replace("inc_4", "inc_9")).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains("are not those that were signed"), "{said}");
+    assert!(!said.contains("records hold"), "{said}");
+}
+
+#[test]
 fn verify_names_the_first_bad_line() {
     let dir = log();
     let file = dir.join("audit-log.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("inc_2", "inc_9")).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
-    let place = format!("bad: {file}:4: its \"prev\" does not match");
-    assert!(said.starts_with(&place) && said.contains("the 3 records before it hold"), "{said}");
+    let place = format!("bad: {file}:3: it is not what it was");
+    assert!(said.starts_with(&place) && said.contains("the first 2 records hold"), "{said}");
     let ran = faultwire(&["audit", "verify", dir.text(), "--json"], "");
     let page: Value = serde_json::from_str(&found(ran)).unwrap();
-    assert_eq!((&page["ok"], &page["line"], &page["good"]), (&json!(false), &json!(4), &json!(3)));
+    assert_eq!((&page["ok"], &page["line"], &page["good"]), (&json!(false), &json!(3), &json!(2)));
+    // A line whose own "prev" was changed is told from one whose successor's was.
+    let hash = text.lines().nth(3).unwrap().split("\"prev\":\"").nth(1).unwrap()[..64].to_owned();
+    fs::write(&file, text.replace(&hash, &"0".repeat(64))).unwrap();
+    let said = found(faultwire(&["audit", "verify", dir.text()], ""));
+    assert!(said.contains(&format!("{file}:4: its \"prev\" does not match")), "{said}");
 
     fs::write(&file, text.replacen("{\"v\":1,\"seq\":2", "{\"v\":2,\"seq\":2", 1)).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
@@ -224,7 +254,20 @@ fn the_directory_comes_from_the_environment_too() {
     let mut by_home = command(&["audit", "append"]);
     by_home.env("XDG_STATE_HOME", state.path());
     run(by_home, b"{\"code\":\"runtime.timeout\"}").fine();
-    assert!(Path::new(&state.join("faultwire/audit/audit-log.jsonl")).exists());
+    assert!(Path::new(&state.join("faultwire/audit/append/audit-log.jsonl")).exists());
+    let read = |args: &[&str]| {
+        let mut reading = command(&[&["audit", "tail"], args].concat());
+        reading.env("XDG_STATE_HOME", state.path());
+        run(reading, b"")
+    };
+    assert!(read(&[]).fine().contains("runtime.timeout"), "the only one");
+    faultwire(&["audit", "append", &state.join("faultwire/audit/other")], "").fine();
+    let told = read(&[]).refused();
+    assert!(
+        told.contains("there are 2 logs") && told.contains("name one: append, other"),
+        "{told}"
+    );
+    assert!(read(&["append"]).fine().contains("runtime.timeout"), "by its name");
 }
 
 #[test]
@@ -346,7 +389,7 @@ fn show_tells_the_whole_story() {
         "How far       not_sent: the tool never got the call",
         "What to do    Wait for retry_after, then send the same call again.",
         "Arguments     hmac-sha256:",
-        ", signed",
+        ", a checkpoint covers it",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }

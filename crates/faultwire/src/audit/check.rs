@@ -61,6 +61,25 @@ impl Check {
         self.chain.as_ref().map_or(0, Chain::next)
     }
 
+    /// How many records were known to be good when this was found.
+    pub(crate) fn good(&self, why: &Wrong) -> u64 {
+        match why {
+            // All since the last signature that fits may be others.
+            Wrong::Forked(size) => {
+                let sizes = self.checkpoints.all.iter().map(|signed| signed.size);
+                sizes.filter(|signed| signed < size).max().unwrap_or(self.first)
+            }
+            Wrong::Changed => self.records().saturating_sub(1),
+            _ => self.records(),
+        }
+    }
+
+    /// How many records were signed and are not there, if any.
+    pub(crate) fn cut(&self) -> Option<Wrong> {
+        let (have, sealed) = (self.records(), self.floor);
+        (have < sealed).then_some(Wrong::Shrunk { sealed, have })
+    }
+
     /// Checks the next line.
     pub fn line(&mut self, line: &Line<'_>) -> Result<(), Wrong> {
         match line.shape {
@@ -159,6 +178,9 @@ pub enum Wrong {
         "the last line is unfinished, as after a crash; opening the log to write moves it aside"
     )]
     Unfinished,
+    /// The line after it was written after another one.
+    #[error("it is not what it was: the line after it names another hash in its \"prev\"")]
+    Changed,
     /// A line was whole once, and is not now.
     #[error("the line breaks off")]
     Cut,

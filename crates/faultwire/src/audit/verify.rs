@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
+use crate::audit::chain::Broken;
 use crate::audit::check::{Check, Wrong};
 use crate::audit::checkpoint::Checkpoints;
 use crate::audit::error::within;
+use crate::audit::hash::Hash;
 use crate::audit::key::PublicKey;
+use crate::audit::line::Head;
 use crate::audit::lines::{Lines, Shape};
 use crate::audit::segment::{self, CHECKPOINTS, LIVE, PUBLIC_KEY};
 use crate::audit::segments;
@@ -86,7 +89,10 @@ impl Walk<'_> {
         let key = self.key()?;
         let checkpoints = self.checkpoints(key.as_ref())?;
         let there = segments::present(self.storage).map_err(|e| self.finding("", e.into()))?;
-        let [first, ..] = there[..] else { return Err(self.finding("", Wrong::Nothing)) };
+        let [first, ..] = there[..] else {
+            let cut = Check::new(checkpoints).cut();
+            return Err(self.finding("", cut.unwrap_or(Wrong::Nothing)));
+        };
         // A busy writer begins segments faster than they can be read: what counts is what there
         // was at the beginning.
         let last = there.last().copied().unwrap_or(first);
@@ -103,7 +109,8 @@ impl Walk<'_> {
             self.catch_up(&mut check, key.as_ref())?;
             let opened = segments::open(self.storage, number);
             let Some(segment) = opened.map_err(|e| self.finding("", e.into()))? else {
-                let why = if number > last { Wrong::NoLive } else { Wrong::Missing(number) };
+                let none = || check.cut().unwrap_or(Wrong::NoLive);
+                let why = if number > last { none() } else { Wrong::Missing(number) };
                 return Err(Finding { good: check.records(), ..self.finding("", why) });
             };
             let live = segment.is_live();
@@ -189,8 +196,9 @@ impl Walk<'_> {
                 (self.progress)(line.offset - told);
                 told = line.offset;
             }
-            let (number, shape) = (line.number, line.shape);
+            let (mut number, shape) = (line.number, line.shape);
             if let Err(why) = check.line(&line) {
+                let hash = Hash::line(line.raw);
                 let unfinished = shape == Shape::Unfinished && name == LIVE;
                 if unfinished && self.storage.holder().is_some() {
                     check.growing = true;
@@ -200,16 +208,20 @@ impl Walk<'_> {
                 let sealed = check.checkpoints.sealed() > check.records();
                 let why = match why {
                     Wrong::Unfinished if sealed || name != LIVE => Wrong::Cut,
+                    Wrong::Chain(Broken::Prev) if number > 1 && is_whole(hash, &mut lines) => {
+                        number -= 1;
+                        Wrong::Changed
+                    }
                     why => why,
                 };
-                let (line, good) = (Some(number), check.records());
+                let (line, good) = (Some(number), check.good(&why));
                 return Err(Finding { line, good, ..self.finding(name, why) });
             }
         }
         (self.progress)(lines.offset() - told);
         let empty = lines.offset() == 0 && name == LIVE;
         check.end().map_err(|why| {
-            let why = if empty { Wrong::NoLive } else { why };
+            let why = if empty { check.cut().unwrap_or(Wrong::NoLive) } else { why };
             Finding { line: Some(1), good: check.records(), ..self.finding(name, why) }
         })
     }
@@ -245,6 +257,15 @@ impl Walk<'_> {
     fn finding(&self, name: &str, why: Wrong) -> Finding {
         let path = within(self.storage.place(), name);
         Finding { path, line: None, good: 0, why }
+    }
+}
+
+/// Whether a line that does not fit the one before it is what it was: if it is, the one after it
+/// names its hash. Of the last one nobody can tell, and more often a text is changed than a hash.
+fn is_whole(line: Hash, after: &mut Lines<Box<dyn Read + Send>>) -> bool {
+    match after.next_line() {
+        Ok(Some(next)) => Head::read(next.raw).is_ok_and(|(head, _)| head.prev == line),
+        Ok(None) | Err(_) => true,
     }
 }
 

@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
 pub fn run(args: &AppendArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
-    let log = Log::open(args.place.dir(), options(args)?)?;
+    let log = Log::open(args.place.to_write(), options(args)?)?;
     let tally = match args.in_flight {
         1 => one_by_one(&contract, &log),
         many => together(&contract, &log, many.into()),

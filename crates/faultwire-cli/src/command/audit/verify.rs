@@ -32,7 +32,10 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     }
     let dir = if named.is_dir() || !named.exists() { named } else { directory_of(&named)? };
     let given = key.is_some();
-    super::expect_log(&dir)?;
+    // Where only signatures are left there was a log.
+    if !dir.join(segment::CHECKPOINTS).exists() {
+        super::expect_log(&dir)?;
+    }
     let expect = Expect { key, archived: args.archived };
     let mut progress = Progress::over_bytes(super::size(&dir), "verifying");
     let verified = verify(&Disk::new(&dir), &expect, &mut |read| progress.advance(read));
@@ -164,7 +167,7 @@ fn bad(finding: &Finding, json: bool) -> Result<Done, Problem> {
     }
     let mut text = format!("{}: {finding}\n", paint(ERROR, "bad"));
     if finding.good > 0 {
-        text += &format!("  the {} records before it hold\n", finding.good);
+        text += &format!("  the first {} records hold\n", finding.good);
     }
     text += &format!("  {}: {help}\n", paint(HELP, "help"));
     edge::show(&text)?;
