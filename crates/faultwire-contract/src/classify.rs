@@ -33,8 +33,8 @@ pub struct Failure {
     pub rule: String,
     /// What is known of it.
     pub report: Box<Report>,
-    /// The profile, when the reply already is an envelope of the contract. It passes as it is
-    /// where a fault made from the report has the same bytes; else that fault's envelope goes.
+    /// The profile, when the reply already is an envelope of the contract. A fault made from the
+    /// report has the same bytes, unless something in it had to be set right.
     pub envelope: Option<Profile>,
     /// The server's own code for it, a JSON-RPC number or a name, where it gave one.
     pub upstream_code: Option<Value>,

@@ -26,7 +26,7 @@ use crate::party::{Asker, Party};
 use crate::request::Story;
 use crate::room::Room;
 use crate::spans::Spans;
-use answer::{Answer, Form, holds, under};
+use answer::{Answer, Form};
 pub(crate) use fault::fault;
 use fault::{accepted, dress};
 
@@ -333,7 +333,7 @@ impl Door {
             _ => Form::of_call(&party.settings, call, &fault, rpc, tool, &story),
         };
         let envelope = fault.envelope_twice(form.surface(), party.settings.profile);
-        let facts = self.facts(call, &fault, upstream_code, &story, Some(envelope.json()));
+        let mut facts = self.facts(call, &fault, upstream_code, &story, Some(envelope.json()));
         if let Some(metrics) = &self.metrics {
             let took = edge::now().saturating_duration_since(call.since);
             metrics.failed(&fault, call.tool(), tool.is_listed, Some(took));
@@ -345,13 +345,15 @@ impl Door {
         let line = match said {
             Said::Nothing => {
                 call.outlet().inspect(|outlet| outlet.keep_silent());
-                let facts = audit::Call { envelope: None, ..facts };
+                facts.envelope = None;
                 return (Entry::fault(&fault, &facts), None);
             }
-            // It is for clients of MCP alone.
-            Said::Protocol(line) if call.surface == Surface::Mcp => under(line, call),
-            Said::Envelope(line) if holds(&line, envelope.json()) => under(line, call),
-            Said::Protocol(_) | Said::Envelope(_) | Said::Whatever => {
+            // It is for clients of MCP alone, and no envelope.
+            Said::Protocol(line) if call.surface == Surface::Mcp => {
+                facts.envelope = None;
+                line
+            }
+            Said::Protocol(_) | Said::Whatever => {
                 form.rendered(Some(call.client_id()), &fault, &envelope, beside.as_ref())
             }
         };

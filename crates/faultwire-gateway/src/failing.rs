@@ -16,7 +16,7 @@ pub(crate) struct Failing {
     pub rpc: Option<i64>,
     /// What is known of the tool.
     pub tool: ToolFacts,
-    /// What the server said, where it may pass as it is.
+    /// What the server said, where that matters for the answer.
     pub said: Said,
     /// Whether it is an error of JSON-RPC even where failures are results: the request was wrong,
     /// and no tool was asked.
@@ -31,9 +31,7 @@ pub(crate) enum Said {
     /// It does not.
     #[default]
     Whatever,
-    /// An envelope of this contract: it passes if ours would have the same bytes.
-    Envelope(Vec<u8>),
-    /// Something that the protocol wants as it is.
+    /// An error that the protocol wants as it is, as a line for the client.
     Protocol(Vec<u8>),
     /// The client took the call back, and is not to be answered.
     Nothing,

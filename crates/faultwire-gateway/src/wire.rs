@@ -8,8 +8,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::patched::Patched;
-
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const DISCOVER: &str = "server/discover";
@@ -46,7 +44,7 @@ pub(crate) enum Flow {
     /// Nothing.
     Failure,
     /// Its data has a form that the protocol fixes and clients go on with: versions to choose
-    /// from, capabilities to declare, headers to mend. It is a failure, and passes as it is.
+    /// from, capabilities to declare, headers to mend. It is a failure, and keeps that form.
     Negotiation,
     /// It asks the user to open an address, and is no failure at all in the legacy era.
     Elicitation,
@@ -60,6 +58,14 @@ impl Flow {
             _ => Self::Failure,
         }
     }
+}
+
+/// Whether an error that says so really has addresses for the user to open.
+pub(crate) fn asks_for_urls(line: &[u8]) -> bool {
+    let reply: Option<Value> = serde_json::from_slice(line).ok();
+    let asked = reply.as_ref().and_then(|reply| reply.pointer("/error/data/elicitations"));
+    let has_url = |asked: &Value| asked["url"].is_string();
+    asked.and_then(Value::as_array).is_some_and(|all| !all.is_empty() && all.iter().all(has_url))
 }
 
 /// A number of the legacy era as the modern one has it, which keeps what lies between -32099 and
@@ -134,17 +140,6 @@ pub(crate) fn merged(envelope: &[u8], beside: &Value) -> Vec<u8> {
         all.entry(name).or_insert_with(|| value.clone());
     }
     Value::Object(all).to_string().into_bytes()
-}
-
-/// The same message under another id.
-pub(crate) fn with_id(line: &[u8], id: &str) -> Vec<u8> {
-    let mut other = Patched::new(line);
-    if let Some(seen) = peek(line).id {
-        other.instead_of(seen, id);
-    }
-    let mut other = other.to_vec();
-    other.push(b'\n');
-    other
 }
 
 /// The same progress under another token.

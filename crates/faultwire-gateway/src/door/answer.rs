@@ -113,14 +113,3 @@ impl Form {
         }
     }
 }
-
-/// What the server said, under the id that the client knows.
-pub(super) fn under(line: Vec<u8>, call: &Call) -> Vec<u8> {
-    if call.client_id() == call.id() { line } else { wire::with_id(&line, call.client_id()) }
-}
-
-/// Whether the line has exactly this envelope as a text.
-pub(super) fn holds(line: &[u8], envelope: &[u8]) -> bool {
-    let text = Value::from(String::from_utf8_lossy(envelope)).to_string();
-    memchr::memmem::find(line, text.as_bytes()).is_some()
-}

@@ -1,9 +1,7 @@
 //! From the server to the client.
 
 use faultwire::arguments::Misfit;
-use faultwire_contract::{
-    Answers, CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, peek,
-};
+use faultwire_contract::{CUT_OFF, Condition, Failure, Line, Outcome, Sort, malformed, peek};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -210,49 +208,71 @@ impl Link {
     }
 
     fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
+        let is_modern = call.story().is_modern();
         let flow = Flow::of(line.error_number());
-        if flow == Flow::Elicitation && !call.story().is_modern() {
+        if flow == Flow::Elicitation && !is_modern && wire::asks_for_urls(bytes) {
             let passed = call.answer(line, Patched::new(bytes));
             return if passed { Verdict::Drop } else { Verdict::Pass };
         }
-        let enveloped = failure.envelope.is_some();
         let mut failing = Failing::classified(failure);
         if let Some(number) = failing.rpc.filter(|number| wire::modern_number(*number) != *number) {
-            let is_modern = call.bridged != Bridged::LegacyClient && call.story().is_modern();
+            let is_modern = call.bridged != Bridged::LegacyClient && is_modern;
             failing.rpc = Some(if is_modern { wire::modern_number(number) } else { number });
         }
         if failing.report.retry_after_ms.is_none() && call.wait.is_some() {
             failing = failing.after(self.contract(), call.wait);
         }
-        // The call was sent: a code's promise that it was not is not what we saw (A7).
-        let seen = failing.report.condition.map(Condition::reported_outcome);
-        failing.report.outcome = Some(seen.unwrap_or(Outcome::MaybeExecuted));
-        failing.said = match flow {
-            Flow::Negotiation => Said::Protocol(self.without_secrets(bytes)),
-            _ if enveloped && call.method.answers() == Answers::ToolCall => {
-                Said::Envelope(bytes.to_vec())
-            }
-            _ => Said::Whatever,
-        };
+        failing.report.outcome = Some(self.outcome_of(&failing));
         // What was asked was the next round of a tool that has run already, not the tool.
         failing.is_protocol =
             failing.rpc == Some(wire::INVALID_PARAMS) && call.story().is_next_round();
+        if flow == Flow::Negotiation && (is_modern || call.method == Method::Initialize) {
+            failing.is_protocol = true;
+            if let Some(line) = self.negotiated(call.client_id(), bytes) {
+                failing.said = Said::Protocol(line);
+            }
+        }
         self.advise(&call, &mut failing);
         self.refused(call, failing);
         Verdict::Drop
     }
 
-    /// An error that passes as it is, unless it tells what nobody should read.
-    fn without_secrets(&self, bytes: &[u8]) -> Vec<u8> {
-        let read = serde_json::from_slice::<serde_json::Map<String, Value>>(bytes);
-        let Ok(mut message) = read else { return bytes.to_vec() };
-        let Some(said) = message.get("error").cloned() else { return bytes.to_vec() };
-        let told = self.contract().redactor().redact_json(said.clone());
-        if told == said {
-            return bytes.to_vec();
+    /// How far a call got that the server says it failed (A7). It was sent: a code's promise that
+    /// it was not is not what we saw, and words in a text are no proof that no tool has run.
+    fn outcome_of(&self, failing: &Failing) -> Outcome {
+        let report = &failing.report;
+        let row = self.contract().code(&report.code);
+        let tempts = row.is_some_and(|row| row.retry.iter().any(|class| class.is_retryable()));
+        match report.condition.map(Condition::reported_outcome) {
+            Some(Outcome::NotSent) if tempts || failing.rpc.is_none() => Outcome::MaybeExecuted,
+            seen => seen.unwrap_or(Outcome::MaybeExecuted),
         }
-        message.insert("error".to_owned(), told);
-        format!("{}\n", Value::Object(message)).into_bytes()
+    }
+
+    /// An error that the protocol wants to reach the client: its number, and what stands in its
+    /// data, without what nobody should read.
+    fn negotiated(&self, id: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        #[derive(serde::Deserialize)]
+        struct Reply {
+            error: Told,
+        }
+        #[derive(serde::Deserialize)]
+        struct Told {
+            code: i64,
+            #[serde(default)]
+            message: String,
+            data: Option<Value>,
+        }
+        let Reply { error } = serde_json::from_slice(bytes).ok()?;
+        let redactor = self.contract().redactor();
+        let message = redactor.redact(&error.message);
+        let data = error.data.map(|data| redactor.redact_json(data).to_string());
+        Some(wire::error(
+            Some(id),
+            error.code,
+            &message,
+            data.as_deref().unwrap_or("null").as_bytes(),
+        ))
     }
 
     /// Adds what the tool list knows about a failure that is the caller's.

@@ -119,6 +119,40 @@ fn a7_a_read_only_tool_is_sent_again_if_told_so() {
 }
 
 #[test]
+fn a7_words_are_no_proof_that_a_tool_has_not_run() {
+    // Each sounds like a call that was never made, under a code that may be retried.
+    let said = [
+        ("tuitbot", "Database error: SQLITE_CONSTRAINT: missing required field after 2 rows"),
+        ("tuitbot", "x_api_error: it was posted; media attach failed: invalid parameter"),
+        ("context-resolve", "wrote 3 of 5 documents; I/O error: invalid argument"),
+        ("kaiza", "ENOSPC: no space left, write half done, invalid argument"),
+        ("owlclaw", r#"{"code":"dependency.unavailable","message":"method not supported"}"#),
+    ];
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/list":
+        r = {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("t", "begin_session")]}
+    elif m["params"]["name"] == "begin_session":
+        r = {"content": []}
+    else:
+        r = {"isError": True, "content": [{"type": "text", "text": m["params"]["arguments"]["say"]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    for (contract, text) in said {
+        let args = ["--retry", "3", "--contract", contract];
+        let mut client = Client::wrap(&args, &["python3", "-c", code]);
+        client.call("begin_session", &json!({}));
+        let id = client.post_call("t", &json!({ "say": text }));
+        assert_eq!(client.reply(&id)["result"]["isError"], true);
+        assert_eq!(tries(&client, &id), Vec::<u64>::new(), "{contract}: {text}");
+        assert_eq!(client.record_of(&id)["fault"]["outcome"], "maybe_executed", "{text}");
+    }
+}
+
+#[test]
 fn a7_never_beyond_the_deadline_nor_the_budget() {
     // The server names a delay of 2 s, and the call has one.
     let dir = Dir::new();

@@ -162,12 +162,26 @@ fn a8_whatever_a_server_says_passes() {
 
 #[test]
 fn protocol_flows_are_not_taken_for_failures() {
+    let modern = json!({ "name": "t", "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } });
+    let legacy = json!({ "name": "t" });
+    let url = json!({ "elicitations": [{ "mode": "url", "url": "https://example.com/?t=1" }] });
+    let capabilities = json!({ "requiredCapabilities": { "sampling": {} } });
+    let secret = json!({ "at": "postgres://a:hunter2@h/d" });
     let cases = [
-        (-32042, json!({ "elicitations": [{ "mode": "url" }] }), false),
-        (-32022, json!({ "supported": ["2026-07-28"], "requested": "1" }), true),
-        (-32021, json!({ "requiredCapabilities": { "sampling": {} } }), true),
+        (&legacy, -32042, url, Flow::Passes),
+        // Nothing is asked for.
+        (&legacy, -32042, secret.clone(), Flow::Fails),
+        (&modern, -32022, json!({ "supported": ["2026-07-28"], "requested": "1" }), Flow::IsTold),
+        (&modern, -32021, capabilities.clone(), Flow::IsTold),
+        // A number that means nothing to this client's era.
+        (&legacy, -32021, capabilities, Flow::Fails),
+        (&modern, -32021, secret, Flow::IsTold),
     ];
-    for (code, data, recorded) in cases {
+    for (params, code, data, flow) in cases {
         let error = json!({ "code": code, "message": "m", "data": data });
         let script = format!(
             r#"
@@ -180,11 +194,40 @@ for line in sys.stdin:
             error.to_string()
         );
         let mut client = Client::wrap(&[], &["python3", "-c", &script]);
-        let reply = client.call("t", &json!({}));
-        assert_eq!(reply["error"], error, "{code}");
-        let faults = client.records().iter().filter(|r| r["type"] == "fault").count();
-        assert_eq!(faults, usize::from(recorded), "{code}");
+        let reply = client.ask("tools/call", params);
+        let recorded = client.records().into_iter().find(|r| r["type"] == "fault");
+        assert!(flow == Flow::Passes || !reply.to_string().contains("hunter2"), "{reply}");
+        match flow {
+            Flow::Passes => {
+                assert_eq!(reply["error"], error);
+                assert!(recorded.is_none(), "{recorded:?}");
+            }
+            Flow::IsTold => {
+                assert_eq!(reply["error"]["code"], code, "{reply}");
+                assert_eq!(
+                    reply["error"]["data"]["requiredCapabilities"],
+                    error["data"]["requiredCapabilities"]
+                );
+                assert_eq!(reply["error"]["data"]["supported"], error["data"]["supported"]);
+                assert!(recorded.unwrap()["call"]["envelope"].is_null(), "there was none");
+            }
+            Flow::Fails => {
+                assert_eq!(reply["result"]["isError"], true, "{reply}");
+                assert!(recorded.unwrap()["call"]["envelope"].is_string());
+            }
+        }
     }
+}
+
+/// What becomes of an error that is a step of the protocol.
+#[derive(PartialEq)]
+enum Flow {
+    /// It is no failure, and passes.
+    Passes,
+    /// It is one, and keeps its form.
+    IsTold,
+    /// It is one as any other.
+    Fails,
 }
 
 #[test]
@@ -242,13 +285,24 @@ fn batches_pass_as_batches() {
 }
 
 #[test]
-fn an_envelope_of_the_contract_passes_as_it_is_or_is_set_right() {
-    let said = |message: &str| {
-        let envelope = json!({ "error": { "code": "io_error", "message": message } }).to_string();
-        json!({ "isError": true, "x-own": 1, "content": [{ "type": "text", "text": envelope }] })
-    };
-    // The words of this contract are fixed: other ones are not its envelope.
-    for (message, passes) in [("I/O error occurred", true), ("disk /dev/sda1 is broken", false)] {
+fn a_server_that_speaks_the_contract_keeps_its_envelope_and_nothing_beside_it() {
+    let envelope =
+        |message: &str| json!({ "error": { "code": "io_error", "message": message } }).to_string();
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let (ours, secret) = (envelope("I/O error occurred"), "password=hunter2");
+    let said = [
+        json!({ "isError": true, "content": [text(&ours)] }),
+        // The words of this contract are fixed: other ones are not its envelope.
+        json!({ "isError": true, "content": [text(&envelope("disk /dev/sda1 is broken"))] }),
+        json!({ "isError": true, "content": [text(&ours), text(secret)] }),
+        json!({ "isError": true, "content": [text(secret), text(&ours)] }),
+        json!({ "isError": true, "content": [text(&ours)], "x-own": secret }),
+        json!({ "isError": true, "content": [text(&ours)], "_meta": { "x": secret } }),
+        json!({ "isError": true, "content": [text(&ours)], "structuredContent": { "x": secret } }),
+        json!({ "isError": false, "content": [text(&ours)] }),
+        json!({ "content": [text(&ours)] }),
+    ];
+    for said in said {
         let script = format!(
             r#"
 import sys, json
@@ -257,14 +311,14 @@ for line in sys.stdin:
     r = {{"tools": []}} if m["method"] == "tools/list" else json.loads({:?})
     print(json.dumps({{"jsonrpc": "2.0", "id": m["id"], "result": r}}), flush=True)
 "#,
-            said(message).to_string()
+            said.to_string()
         );
         let server = ["python3", "-c", &script];
         let mut client = Client::wrap(&["--contract", "context-resolve"], &server);
         let reply = client.call("t", &json!({}));
-        assert_eq!(reply["result"].get("x-own").is_some(), passes, "{reply}");
-        let text = reply["result"]["content"][0]["text"].as_str().unwrap();
-        assert_eq!(text, r#"{"error":{"code":"io_error","message":"I/O error occurred"}}"#);
+        let result = &reply["result"];
+        assert_eq!((&result["isError"], &result["content"]), (&json!(true), &json!([text(&ours)])));
+        assert!(!reply.to_string().contains("hunter2"), "{said}: {reply}");
         assert_eq!(client.record_of(&reply["id"])["fault"]["code"], "io_error");
     }
 }
