@@ -260,7 +260,7 @@ impl Call {
     /// Takes it back from the server's input if nothing of it is out. How far this try got.
     pub(crate) fn withdraw(&self, pipe: &mut Pipe) -> Outcome {
         match self.stage {
-            Stage::Sent { at } if pipe.withdraw(at, self.line.len()) => Outcome::NotSent,
+            Stage::Sent { at } if pipe.withdraw(at, self.line.as_bytes()) => Outcome::NotSent,
             Stage::Sent { .. } => Outcome::MaybeExecuted,
             Stage::Held | Stage::Again(_) => Outcome::NotSent,
         }

@@ -26,6 +26,8 @@ pub(crate) struct Calls {
     answered: VecDeque<u64>,
     /// Calls that failed before their answer came, and why.
     given_up: VecDeque<(u64, &'static str)>,
+    /// Those of them whose answer came after all.
+    late: VecDeque<u64>,
 }
 
 /// Why no open call has that id.
@@ -110,10 +112,7 @@ impl Calls {
         let (call, _) = entry.remove();
         self.bytes -= call.line().len();
         self.odd -= usize::from(wire::is_odd(call.id()));
-        if self.answered.len() == REMEMBERED {
-            self.answered.pop_front();
-        }
-        self.answered.push_back(hash);
+        remember(&mut self.answered, hash);
         Some(call)
     }
 
@@ -126,10 +125,7 @@ impl Calls {
         let (call, _) = self.open.find_entry(hash, |call| call.id() == id).ok()?.remove();
         self.bytes -= call.line().len();
         self.odd -= usize::from(wire::is_odd(call.id()));
-        if self.given_up.len() == REMEMBERED {
-            self.given_up.pop_front();
-        }
-        self.given_up.push_back((hash, why));
+        remember(&mut self.given_up, (hash, why));
         Some(call)
     }
 
@@ -148,9 +144,11 @@ impl Calls {
         let hash = self.hasher.hash_one(id);
         if let Some(at) = self.given_up.iter().position(|(known, _)| *known == hash) {
             let (_, why) = self.given_up.remove(at).unwrap_or_default();
+            remember(&mut self.late, hash);
             return Unmatched::Late(why);
         }
-        if self.answered.contains(&hash) { Unmatched::Duplicate } else { Unmatched::Unknown }
+        let known = self.answered.contains(&hash) || self.late.contains(&hash);
+        if known { Unmatched::Duplicate } else { Unmatched::Unknown }
     }
 
     /// The call that must be meant by a reply that names none: the one of the same number in
@@ -175,4 +173,12 @@ impl Calls {
         };
         self.open.iter().filter_map(due).min()
     }
+}
+
+/// Forgets the oldest for it, if there are too many.
+fn remember<T>(known: &mut VecDeque<T>, new: T) {
+    if known.len() == REMEMBERED {
+        known.pop_front();
+    }
+    known.push_back(new);
 }

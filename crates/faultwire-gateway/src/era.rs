@@ -61,7 +61,7 @@ pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
     let initialized = initialized.ok().flatten()?;
     let thanks = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", wire::INITIALIZED);
     let mut state = link.state();
-    state.handshake.agreed = true;
+    state.handshake.agree();
     state.handshake.confirm(thanks.as_bytes());
     drop(state);
     link.tell_server(thanks.as_bytes());

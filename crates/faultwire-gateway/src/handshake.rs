@@ -14,22 +14,40 @@ pub(crate) struct Handshake {
     id: Box<str>,
     initialized: Option<Box<[u8]>>,
     /// Whether the server agreed.
-    pub agreed: bool,
+    agreed: bool,
     /// What it was told to do from then on.
     pub orders: Orders,
+    /// The client begins again, and the server has not agreed to that yet.
+    next: Option<Begun>,
+}
+
+struct Begun {
+    initialize: Box<[u8]>,
+    id: Box<str>,
 }
 
 impl Handshake {
     /// The client begins; who it is.
     pub(crate) fn begin(&mut self, id: &str, line: &[u8]) -> Option<String> {
-        *self = Self { initialize: Some(line.into()), id: id.into(), ..Self::default() };
+        self.next = Some(Begun { initialize: line.into(), id: id.into() });
         let info: Value = wire::member(peek(line).params?, "clientInfo")?;
         request::named(&info)
+    }
+
+    /// The server agrees to what the client began last.
+    pub(crate) fn agree(&mut self) {
+        if let Some(Begun { initialize, id }) = self.next.take() {
+            *self = Self { initialize: Some(initialize), id, agreed: true, ..Self::default() };
+        }
     }
 
     /// The client has heard the answer.
     pub(crate) fn confirm(&mut self, line: &[u8]) {
         self.initialized = Some(line.into());
+    }
+
+    pub(crate) fn is_agreed(&self) -> bool {
+        self.agreed
     }
 
     /// What to say first to a new server, if the session was begun that way.

@@ -311,13 +311,20 @@ impl Link {
 }
 
 impl State {
-    /// Takes out the question that an answer of the client is for, if there is one.
+    /// Takes out the question that an answer of the client is for, if there is one. Where a user
+    /// had to think about it, the calls that waited have all their time again.
     pub(crate) fn take_asked(&mut self, id: &str) -> bool {
-        if self.asked.remove(id).is_some() {
-            return true;
+        let asked = self.asked.remove(id).or_else(|| {
+            let other = self.asked.keys().find(|asked| wire::same(asked, id)).cloned()?;
+            self.asked.remove(&other)
+        });
+        let Some(asked) = asked else { return false };
+        if asked.takes_time && asked.is_heard {
+            let now = edge::now();
+            let waited = self.calls.iter_mut().filter(|call| call.order <= asked.after);
+            waited.for_each(|call| call.progress(now));
         }
-        let other = self.asked.keys().find(|asked| wire::same(asked, id)).cloned();
-        other.is_some_and(|id| self.asked.remove(&id).is_some())
+        true
     }
 
     /// The client hears now what it had not come for before.

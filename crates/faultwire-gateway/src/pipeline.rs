@@ -15,4 +15,4 @@ mod outbound;
 mod stray;
 
 pub(crate) use inbound::Place;
-pub(crate) use stray::{NO_ROOM, TooLong};
+pub(crate) use stray::{NO_ROOM, TooLong, says_jsonrpc};

@@ -52,6 +52,7 @@ pub(crate) enum Event {
 /// One run of the server.
 struct Server {
     run: u64,
+    since: Instant,
     group: Group,
     listener: Option<Ear>,
     exited: Option<String>,
@@ -94,6 +95,8 @@ pub(crate) struct Supervisor {
     runs: u64,
     history: History,
     ending: Option<Ending>,
+    /// Whether the operator has said once already that it is to end.
+    signalled: bool,
 }
 
 impl Supervisor {
@@ -108,8 +111,16 @@ impl Supervisor {
             Source::Command(_) => None,
             Source::Remote(remote) => Some(Arc::clone(remote)),
         };
-        let mut supervisor =
-            Self { link, source, events, server: None, runs: 0, history, ending: None };
+        let mut supervisor = Self {
+            link,
+            source,
+            events,
+            server: None,
+            runs: 0,
+            history,
+            ending: None,
+            signalled: false,
+        };
         match remote {
             None => supervisor.server = Some(supervisor.run()?),
             Some(remote) => {
@@ -170,7 +181,7 @@ impl Supervisor {
             Event::Refused => self.signal(Signal::KILL),
             Event::ClientDone => self.end(),
             Event::ClientGone => self.end_now(),
-            Event::Signal if self.ending.is_some() => {
+            Event::Signal if std::mem::replace(&mut self.signalled, true) => {
                 self.end_now();
                 self.signal(Signal::KILL);
             }

@@ -31,6 +31,8 @@ pub(crate) enum Known {
 pub(crate) struct Tools {
     by_name: HashMap<Box<str>, Arc<Tool>>,
     pub known: Known,
+    /// How often in a row a server ended while it was asked for them.
+    deadly: u32,
 }
 
 /// One tool.
@@ -192,11 +194,18 @@ impl Tools {
             self.by_name.insert(name, tool);
         }
         self.known = if page.next.is_some() { Known::Partly } else { Known::Yes };
+        self.deadly = 0;
+    }
+
+    /// The server ended while it was asked for the list.
+    pub(crate) fn died_of_it(&mut self) {
+        self.deadly += 1;
     }
 
     /// The list is another one now: what is known of it holds no more.
     pub(crate) fn forget(&mut self) {
-        self.known = Known::No;
+        // Twice may be chance; to ask a third time would have no server for the calls.
+        self.known = if self.deadly < 2 { Known::No } else { Known::Never };
     }
 
     /// Something that differs when the list does, in whichever order and pages it comes.

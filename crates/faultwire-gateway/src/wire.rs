@@ -35,6 +35,7 @@ pub(crate) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) const PARSE_ERROR: i64 = -32700;
 /// The request is none.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
@@ -196,9 +197,23 @@ pub(crate) fn member<'a, T: Deserialize<'a>>(params: &'a str, name: &str) -> Opt
 }
 
 /// The number that an id means, for servers that send it back in another form.
-pub(crate) fn number(id: &str) -> Option<f64> {
+pub(crate) fn number(id: &str) -> Option<Number> {
     let bare = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
-    bare.parse::<f64>().ok().filter(|n| n.is_finite())
+    if let Ok(whole) = bare.parse() {
+        return Some(Number::Whole(whole));
+    }
+    let float = bare.parse::<f64>().ok().filter(|n| n.is_finite())?;
+    // Beyond that a double stands for several integers.
+    let is_whole = float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0;
+    let whole = is_whole.then(|| format!("{float:.0}").parse().ok()).flatten();
+    Some(whole.map_or(Number::Other(float), Number::Whole))
+}
+
+/// A number as exact as it was written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    Whole(i128),
+    Other(f64),
 }
 
 /// Whether an id is written in a way that has others: with escapes, or as no plain integer.

@@ -186,16 +186,11 @@ fn take_apart(link: &Link, asker: Asker<'_>, frames: &mut Frames, overlong_told:
                 link.hear_client(asker, frames.bytes(line), place)
             }
             Frame::Overlong(head) => {
-                let id = salvage_id(head);
-                *overlong_told = id.is_some();
-                if *overlong_told {
-                    link.overlong_of_client(asker, id.as_deref())
-                } else {
-                    Verdict::Drop
-                }
+                *overlong_told = salvage_id(head).is_some();
+                if *overlong_told { link.overlong_of_client(asker, head) } else { Verdict::Drop }
             }
             Frame::OverlongEnd(_) if *overlong_told => Verdict::Drop,
-            Frame::OverlongEnd(tail) => link.overlong_of_client(asker, salvage_id(tail).as_deref()),
+            Frame::OverlongEnd(tail) => link.overlong_of_client(asker, tail),
         };
         match (verdict, frame) {
             (Verdict::Pass, Frame::Line(line)) if line.start == run.end => {

@@ -48,8 +48,11 @@ impl Link {
         before: Option<u64>,
     ) -> Vec<u8> {
         let id = state.own_id();
-        // The call that waits for it must have time left.
-        let deadline = edge::now() + LIST_PATIENCE.min(self.settings().deadlines.default / 4);
+        // The calls that wait for it must have time left.
+        let held = state.calls.iter_mut().filter(|call| call.stage == Stage::Held);
+        let least = held.filter_map(|call| call.span).min();
+        let least = least.unwrap_or(self.settings().deadlines.default);
+        let deadline = edge::now() + LIST_PATIENCE.min(least / 4);
         let line = wire::list_tools(&id, None, meta.as_ref());
         state.listing = Some(Listing { id, deadline, pages: Vec::new(), before, meta });
         self.watch(state, Some(deadline));

@@ -61,8 +61,11 @@ impl Link {
     }
 
     /// A line of the client that is too long, of which only the id is known.
-    pub(crate) fn overlong_of_client(&self, asker: Asker<'_>, id: Option<&str>) -> Verdict {
-        if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
+    pub(crate) fn overlong_of_client(&self, asker: Asker<'_>, part: &[u8]) -> Verdict {
+        let id = wire::salvage_id(part);
+        let id = id.as_deref();
+        let answers = |id: &&str| !names_method(part) && self.state().asked.remove(*id).is_some();
+        if let Some(id) = id.filter(answers) {
             let message = "The client's answer is too long";
             return Verdict::Instead(wire::error(
                 Some(id),
@@ -100,7 +103,10 @@ impl Link {
             }
             (Sort::Request | Sort::Notification, _) => self.notification(line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
-            (Sort::Malformed(_), Some(id)) if self.state().asked.remove(id).is_some() => {
+            // It is for the server to make something of it, if that asked.
+            (Sort::Malformed(_), Some(id))
+                if !names_method(bytes) && self.state().asked.remove(id).is_some() =>
+            {
                 Verdict::Pass
             }
             (Sort::Malformed(why), _) => self.refuse_line(asker, bytes, why),
@@ -252,9 +258,9 @@ impl Link {
     fn open_after_list(&self, call: Call, place: Place) -> Verdict {
         let Some((call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         let asks = state.listing.is_none() && state.phase == Phase::Up;
-        let ask = asks.then(|| self.ask_for_tools(&mut state, call.story().era(), None));
-        let deadline = call.deadline;
+        let (deadline, era) = (call.deadline, asks.then(|| call.story().era()));
         state.calls.insert(call);
+        let ask = era.map(|era| self.ask_for_tools(&mut state, era, None));
         self.watch(&mut state, deadline);
         ask.map_or(Verdict::Drop, Verdict::Instead)
     }
@@ -313,6 +319,11 @@ impl Link {
                 .after(self.contract(), Some(wait)),
         )
     }
+}
+
+/// Whether it was meant as a request, or may have been: both sides count their ids from 1.
+fn names_method(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\"method\"").is_some()
 }
 
 fn method(name: &str, params: Option<&str>) -> Method {

@@ -107,6 +107,7 @@ impl Link {
             }
             let opening =
                 matches!(state.phase, Phase::Opening { .. }) && state.handshake.is_answer(id);
+            state.answered |= asked;
             drop(state);
             match (asked, own, opening) {
                 (true, ..) => self.listed(bytes),
@@ -179,7 +180,7 @@ impl Link {
             spans.ended(&call, party, None);
         }
         match call.method {
-            Method::Initialize => self.state().handshake.agreed = true,
+            Method::Initialize => self.state().handshake.agree(),
             Method::ToolsList { first_page } => {
                 if let Some(page) = result_of(bytes).and_then(Page::read) {
                     self.tools().learn(page, first_page);

@@ -33,7 +33,11 @@ impl Link {
             Unmatched::Duplicate => ("duplicate_reply", "it was answered before"),
             Unmatched::Unknown => ("unmatched_reply", "nobody asked"),
         };
-        let meant = if name == "unmatched_reply" { state.calls.meant(id) } else { None };
+        // A method that it does not know, and nobody's id: it answers a notification.
+        let is_no_call = id.is_none_or(|id| id == "null")
+            && peek(bytes).error_number() == Some(wire::UNKNOWN_METHOD);
+        let blames = name == "unmatched_reply" && !is_no_call;
+        let meant = if blames { state.calls.meant(id) } else { None };
         drop(state);
         let Some(call) = meant else {
             let id: Value = id.and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
@@ -56,7 +60,7 @@ impl Link {
             Sort::Malformed(why) => why,
             _ => "no `jsonrpc`",
         };
-        let meant = says_jsonrpc(bytes);
+        let meant = is_meant(bytes);
         let id = wire::salvage_id(bytes).filter(|_| meant);
         let mut state = self.state();
         let call = match id.as_deref() {
@@ -108,8 +112,25 @@ impl Link {
     }
 }
 
-/// Whether it is meant as a message.
-pub(super) fn says_jsonrpc(bytes: &[u8]) -> bool {
+/// Whether something that is no message was meant as an answer. Servers print what they hear: a
+/// request in a log line, or a message that a line of JSON tells of.
+fn is_meant(bytes: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Top {
+        jsonrpc: Option<serde::de::IgnoredAny>,
+    }
+    if !says_jsonrpc(bytes) {
+        return false;
+    }
+    if let Ok(top) = serde_json::from_slice::<Top>(bytes) {
+        return top.jsonrpc.is_some();
+    }
+    let start = bytes.iter().find(|b| !matches!(b, 0 | b' ' | b'\t' | 0xef | 0xbb | 0xbf));
+    matches!(start, Some(b'{' | b'[')) || memmem::find(bytes, b"\"method\"").is_none()
+}
+
+/// Whether a message says what it is.
+pub(crate) fn says_jsonrpc(bytes: &[u8]) -> bool {
     static WORD: LazyLock<memmem::Finder<'static>> =
         LazyLock::new(|| memmem::Finder::new("\"jsonrpc\""));
     WORD.find(bytes).is_some()

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
@@ -20,6 +21,8 @@ pub(super) enum Ear {
         handle: JoinHandle<()>,
         /// Closed to end it.
         stop: PipeWriter,
+        /// Set when what it still has to say is of no use.
+        is_over: Arc<AtomicBool>,
     },
     Task(tokio::task::AbortHandle),
 }
@@ -35,21 +38,23 @@ impl Ear {
 
     fn thread(link: Arc<Link>, run: u64, stdout: File) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
         let handle = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            let listen = || Listener::new(Arc::clone(&link)).listen(stdout, &stopped);
+            let listen = || Listener::new(Arc::clone(&link), over).listen(stdout, &stopped);
             if catch_unwind(AssertUnwindSafe(listen)).is_err() {
                 let _ = link.events.send(Event::Panicked("listener"));
             }
             let _ = link.events.send(Event::Silent(run));
         })?;
-        Ok(Self::Thread { handle, stop })
+        Ok(Self::Thread { handle, stop, is_over })
     }
 
     fn task(runtime: &Handle, link: Arc<Link>, run: u64, stdout: File) -> Self {
         let ended = Ended { events: link.events.clone(), run, well: false };
         let task = runtime.spawn(async move {
             let mut ended = ended;
-            if let Err(error) = Listener::new(link).listen_along(stdout).await {
+            if let Err(error) = Listener::new(link, Arc::default()).listen_along(stdout).await {
                 tracing::error!(%error, "the server cannot be listened to");
             }
             ended.well = true;
@@ -61,7 +66,8 @@ impl Ear {
     /// is not waited for.
     pub(super) fn end(self, is_done: bool) {
         match self {
-            Self::Thread { handle, stop } => {
+            Self::Thread { handle, stop, is_over } => {
+                is_over.store(!is_done, Ordering::Relaxed);
                 drop(stop);
                 if is_done {
                     let _ = handle.join();

@@ -43,10 +43,13 @@ impl Supervisor {
         let written = pipe.written();
         pipe.disconnect();
         let mut state = self.link.state();
-        let served = state.answered && state.employed;
+        // One that was up for long without anything to do may end, too.
+        let restart = &self.link.settings().restart;
+        let lasted = edge::now().saturating_duration_since(server.since) >= restart.cap;
+        let served = state.answered && (state.employed || lasted);
         let next = match self.ending {
             Some(_) => Next::GiveUp,
-            None => self.history.ended(served, &self.link.settings().restart),
+            None => self.history.ended(served, restart),
         };
         let why = match (&next, self.ending) {
             (Next::GiveUp, None) => {
@@ -59,7 +62,10 @@ impl Supervisor {
             Next::GiveUp => None,
         };
         state.phase = Phase::Down { until, why: why.clone() };
-        (state.answered, state.employed, state.listing) = (false, false, None);
+        if state.listing.take().is_some() {
+            self.link.tools().died_of_it();
+        }
+        (state.answered, state.employed) = (false, false);
         state.questions.clear();
         let lost = state.handshake.orders.interrupted();
         let asked = std::mem::take(&mut state.asked);
@@ -75,6 +81,9 @@ impl Supervisor {
         drop(pipe);
         if self.ending.is_none() {
             tracing::warn!(run = server.run, "the server {how}");
+            if until.is_none() {
+                tracing::error!("the server {why}; it is not started again");
+            }
             self.link.event("server_ended", &json!({ "run": server.run, "how": how }));
         }
         self.link.lost_orders(lost);
@@ -146,6 +155,7 @@ impl Supervisor {
         self.open_again(run);
         Ok(Server {
             run,
+            since: edge::now(),
             group: started.group,
             listener: Some(listener),
             exited: None,

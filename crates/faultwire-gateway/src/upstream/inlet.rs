@@ -199,19 +199,20 @@ impl Pipe {
 
     /// Takes a message back that the server has got nothing of yet. Whether that was so. It
     /// becomes blanks before the next message, so that all others stay where they are.
-    pub(crate) fn withdraw(&mut self, at: u64, length: usize) -> bool {
+    pub(crate) fn withdraw(&mut self, at: u64, message: &[u8]) -> bool {
         let waiting_from = self.queued - self.waiting() as u64;
         let Some(offset) = at.checked_sub(waiting_from).and_then(|o| usize::try_from(o).ok())
         else {
             return false;
         };
         let from = self.start + offset;
-        match self.backlog.get_mut(from..from + length) {
-            Some(message) => {
-                message.fill(b' ');
+        match self.backlog.get_mut(from..from + message.len()) {
+            // Of a batch, or of a line with blanks before it, another part stands there.
+            Some(waiting) if *waiting == *message => {
+                waiting.fill(b' ');
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 
@@ -323,11 +324,12 @@ mod tests {
         inlet.put(&mut pipe, b"one\n");
         let at = pipe.position();
         inlet.put(&mut pipe, b"two\n");
-        assert!(pipe.withdraw(at, 3));
+        assert!(!pipe.withdraw(at, b"wo"), "a part of a batch, or one with blanks before it");
+        assert!(pipe.withdraw(at, b"two"));
         drop(pipe);
         inlet.flush();
         assert_eq!(read(&mut reader), "one\n   \n");
-        assert!(!inlet.lock().withdraw(at, 3), "the server has it");
+        assert!(!inlet.lock().withdraw(at, b"two"), "the server has it");
     }
 
     #[test]

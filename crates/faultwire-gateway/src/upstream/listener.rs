@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::front::stdio::LINES_TOGETHER;
 use crate::join::{Fragment, Joined};
 use crate::linger::{FEW, Habit, MOMENT, is_alone};
 use crate::link::{Link, Verdict};
-use crate::pipeline::TooLong;
+use crate::pipeline::{TooLong, says_jsonrpc};
 use crate::room::{PATIENCE, SHORT, Share};
 use crate::wire::salvage_id;
 
@@ -38,13 +39,21 @@ pub(crate) struct Listener {
     why: TooLong,
     /// Whether it pays to stay awake, if it may.
     habit: Option<Habit>,
+    /// Whether this run of the server is over, and another one may have begun.
+    is_over: Arc<AtomicBool>,
 }
 
 impl Listener {
-    pub(crate) fn new(link: Arc<Link>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, is_over: Arc<AtomicBool>) -> Self {
         let frames = Frames::new(link.settings().limits.line_bytes);
         let habit = (link.settings().linger && !is_alone()).then(Habit::default);
-        Self { link, frames, fragment: None, overlong_told: false, why: TooLong::Limit, habit }
+        let (fragment, overlong_told, why) = (None, false, TooLong::Limit);
+        Self { link, frames, fragment, overlong_told, why, habit, is_over }
+    }
+
+    /// What the client did not take in time was answered for a server that had ended.
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// Listens on a thread of its own until the server says no more, or `stop` is closed.
@@ -186,6 +195,9 @@ impl Listener {
         let mut passed = 0usize;
         let at_once = !link.client.is_only_way();
         while let Some(frame) = self.frames.next_frame() {
+            if self.is_over() {
+                break;
+            }
             let verdict = match &frame {
                 Frame::Line(place) => self.line(place.clone()),
                 Frame::Overlong(head) => {
@@ -290,12 +302,18 @@ impl Listener {
 
     /// The server says no more. A last line without an end may still be whole.
     fn finish(&mut self) {
+        if self.is_over() {
+            return;
+        }
         let rest = self.frames.rest().to_vec();
         if rest.is_empty() {
             return self.give_up_fragment();
         }
         let mut last = rest;
         last.push(b'\n');
+        if is_message(&last) {
+            self.give_up_fragment();
+        }
         if let Some(mut fragment) = self.fragment.take() {
             fragment.push(&last, usize::MAX);
             last = fragment.into_line();
@@ -327,7 +345,7 @@ impl Read for Polled<'_, '_, '_> {
 
 /// Whether the line is a whole message by itself.
 fn is_message(line: &[u8]) -> bool {
-    !matches!(peek(line).sort(), Sort::Malformed(_))
+    !matches!(peek(line).sort(), Sort::Malformed(_)) && says_jsonrpc(line)
 }
 
 fn timespec(duration: Duration) -> Timespec {

@@ -48,7 +48,7 @@ pub(super) async fn begin(
     } else {
         greeted(mount, &session, takes, line, seen).await
     };
-    if session.bridge.get().is_some() || session.running.link.state().handshake.agreed {
+    if session.bridge.get().is_some() || session.running.link.state().handshake.is_agreed() {
         if let Ok(id) = HeaderValue::from_str(&session.id) {
             answer.headers_mut().insert(&wire::SESSION, id);
         }
