@@ -1,5 +1,6 @@
 //! `faultwire wrap`, with real processes on both sides.
 
+mod apart;
 mod arguments;
 pub mod client;
 mod deadlines;
