@@ -88,7 +88,7 @@ pub(super) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidence {
     let texts: Vec<String> = result.texts().map(|raw| unblock(unescape(raw))).collect();
     let mut evidence = Evidence::new(shape, texts.join("\n"));
     evidence.texts = texts.len();
-    let structured = result.structured.filter(|raw| *raw != "null");
+    let structured = result.structured.or(result.bare).filter(|raw| *raw != "null");
     let structured = structured.filter(|raw| !repeats(raw, &texts));
     evidence.only_text = !result.other_blocks && structured.is_none();
     let structured = structured.map(str::to_owned);

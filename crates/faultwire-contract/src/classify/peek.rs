@@ -94,6 +94,8 @@ pub(super) struct Peek<'a> {
     /// Whether there are blocks that are no text.
     pub other_blocks: bool,
     pub structured: Option<&'a str>,
+    /// All of it, where it has neither content nor a structured part.
+    pub bare: Option<&'a str>,
 }
 
 impl<'a> Peek<'a> {

@@ -40,6 +40,7 @@ struct Scan<'a> {
 impl<'a> Scan<'a> {
     fn result(&mut self) -> Option<Peek<'a>> {
         let mut peek = Peek::default();
+        let from = self.at;
         self.object(|scan, name| {
             match name {
                 b"isError" => peek.is_error = scan.truth()?,
@@ -52,6 +53,8 @@ impl<'a> Scan<'a> {
             }
             Some(())
         })?;
+        let is_bare = !peek.has_content && peek.structured.is_none();
+        peek.bare = is_bare.then(|| self.text[from..self.at].trim_ascii_start());
         Some(peek)
     }
 

@@ -47,10 +47,7 @@ const BEGINNING: usize = 320;
 
 /// A cheap look that lets almost every success pass: no text is unescaped, nothing is parsed.
 pub(super) fn may_fail(result: &Peek<'_>) -> bool {
-    if !result.has_content {
-        return false;
-    }
-    let structured = || result.structured.is_some_and(body_hints);
+    let structured = || result.structured.or(result.bare).is_some_and(body_hints);
     let Some(raw) = result.only_text() else { return structured() };
     let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
     let hints = match first {

@@ -214,6 +214,60 @@ fn the_words_of_a_failure_are_its_own() {
 }
 
 #[test]
+fn k13_a_failure_without_content_is_one() {
+    for result in [
+        r#"{"ok":false,"error":"boom"}"#,
+        r#"{"structuredContent":{"ok":false,"error":"boom"}}"#,
+        r#"{"content":[],"structuredContent":{"ok":false,"error":"boom"}}"#,
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let failure = condition(&line).unwrap_or_else(|| panic!("{result}"));
+        assert_eq!(failure.report.message.as_deref(), Some("boom"), "{result}");
+    }
+    for result in [
+        "{}",
+        r#"{"structuredContent":{"ok":true}}"#,
+        r#"{"task":{"taskId":"1","status":"failed"}}"#,
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#,
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        assert!(condition(&line).is_none(), "{result}");
+    }
+}
+
+#[test]
+fn c5_t3_what_is_not_there_and_what_the_system_refuses() {
+    for (contract, said, code) in [
+        (
+            "context-resolve",
+            "ENOENT: no such file or directory, open '/cache/documents/a.md'",
+            "cache_invalid",
+        ),
+        (
+            "context-resolve",
+            "ENOENT: no such file, open '/Users/bob/Documents/proj/.context'",
+            "cache_missing",
+        ),
+        (
+            "context-resolve",
+            "ENOENT: no such file or directory, stat '/srv/docs/cache'",
+            "cache_missing",
+        ),
+        ("context-resolve", "cache path is not accessible", "cache_missing"),
+        ("context-resolve", "Failed to parse manifest: EACCES: permission denied", "io_error"),
+        ("context-resolve", "query is malformed", "invalid_query"),
+        ("tuitbot", "Tweet not found", "not_found"),
+        ("tuitbot", "user 123 does not exist", "not_found"),
+        ("tuitbot", "No LLM provider configured", "llm_not_configured"),
+        ("tuitbot", "JSON serialization failed", "serialization_error"),
+    ] {
+        let contract = builtin(contract).unwrap();
+        let failure = classify(&contract, tool_error(said).as_bytes()).unwrap();
+        assert_eq!(failure.report.code, code, "{said}");
+    }
+}
+
+#[test]
 fn titles_and_empty_results_are_documents() {
     for text in [
         "Error handling in Rust: a guide\nBy Jane",
