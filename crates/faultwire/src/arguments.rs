@@ -153,16 +153,18 @@ impl Misfit {
         self.issues.first().map(|issue| issue.aspect)
     }
 
-    /// One sentence for all of them.
+    /// One sentence for all of them. No colon stands after a name: what follows `token:` would be
+    /// taken for a secret.
     #[must_use]
     pub fn message(&self, tool: &str) -> String {
         let told = self.issues.iter().take(3).map(|issue| match issue.path.as_str() {
             "" => issue.message.clone(),
-            path => format!("{path}: {}", issue.message),
+            path => format!("{path} ({})", issue.message),
         });
+        let told = told.collect::<Vec<_>>().join(", ");
         let more = self.issues.len().saturating_sub(3);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        format!("Invalid arguments for tool {tool}: {}{more}", told.collect::<Vec<_>>().join("; "))
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!("Invalid arguments for tool {tool}, namely {told}{more}")
     }
 
     /// `{"validationIssues":[{path, message}]}`.
@@ -211,7 +213,10 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            vec![at(Aspect::Missing, below(&place, name), "Required".to_owned())]
+            let near = misspelt(name, error, schema);
+            let near = near.map(|near| format!("; {near:?} was given, did you mean {name:?}?"));
+            let message = format!("Required{}", near.unwrap_or_default());
+            vec![at(Aspect::Missing, below(&place, name), message)]
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
@@ -228,7 +233,14 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
                 options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let given = error.instance().as_str().unwrap_or_default();
             let near = meant(given, words.iter().copied());
-            vec![at(Aspect::Value, place, format!("{}{near}", first_line(error)))]
+            let listed = listed(options.as_array().map_or(&[], Vec::as_slice));
+            vec![at(Aspect::Value, place, format!("The value is not one of {listed}{near}"))]
+        }
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            let branches = schema.pointer(error.schema_path().as_str());
+            let told = wanted_types(branches, error.instance());
+            let aspect = if told.is_some() { Aspect::Type } else { Aspect::Value };
+            vec![at(aspect, place, told.unwrap_or_else(|| first_line(error)))]
         }
         ValidationErrorKind::Type { .. } => {
             vec![at(Aspect::Type, place, first_line(error))]
@@ -238,6 +250,49 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
         }
         _ => vec![at(Aspect::Value, place, first_line(error))],
     }
+}
+
+/// What was given in the place of a property that is missing. Where others are forbidden, it is
+/// told of anyway.
+fn misspelt<'e>(name: &str, error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e str> {
+    let keyword = error.schema_path().as_str();
+    let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let forbids = |key| schema.pointer(&format!("{parent}/{key}")) == Some(&Value::Bool(false));
+    if forbids("additionalProperties") || forbids("unevaluatedProperties") {
+        return None;
+    }
+    let known = properties(schema, keyword);
+    let given = error.instance().as_object()?.keys();
+    nearest(name, given.filter(|given| !known.contains(given)).map(String::as_str))
+}
+
+/// Values that may be chosen.
+fn listed(options: &[Value]) -> String {
+    const MOST: usize = 20;
+    let told: Vec<String> = options.iter().take(MOST).map(Value::to_string).collect();
+    let told = told.join(", ");
+    let told = &told[..told.floor_char_boundary(512)];
+    match options.len().saturating_sub(MOST) {
+        0 => told.to_owned(),
+        more => format!("{told} and {more} others"),
+    }
+}
+
+/// What a choice between types wants, if none of them is what was given.
+fn wanted_types(branches: Option<&Value>, given: &Value) -> Option<String> {
+    let type_of = |branch: &Value| Some(branch.get("type")?.as_str()?.to_owned());
+    let wanted: Vec<String> = branches?.as_array()?.iter().map(type_of).collect::<Option<_>>()?;
+    let is = match given {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = |wanted: &String| wanted == is || (is == "number" && wanted == "integer");
+    let told = wanted.join(" or ");
+    (!wanted.iter().any(fits)).then(|| format!("The value is not of type {told}"))
 }
 
 /// The validator's own words. A value that it quotes is the caller's, and may be long.

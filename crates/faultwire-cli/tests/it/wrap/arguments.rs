@@ -44,6 +44,40 @@ fn kaiza_tells_missing_from_wrong() {
 }
 
 #[test]
+fn an_issue_says_what_would_do() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "entityType": { "type": "string" },
+            "since": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+            "level": { "enum": ["low", "middle", "high", "all", 5, null] },
+            "token": { "type": "string" },
+        },
+        "required": ["entityType", "token"],
+    });
+    let tools = json!([{ "name": "get_secret", "inputSchema": schema }]);
+    let server = server_with(&tools);
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let mut client = Client::wrap(&["--contract", "workrail"], &server);
+    let arguments = json!({ "entity_type": "x", "since": 5, "level": "meddle" });
+    let told = envelope(&client.call("get_secret", &arguments));
+    let issues = told["details"]["validationIssues"].as_array().unwrap();
+    let said: Vec<&str> = issues.iter().filter_map(|i| i["message"].as_str()).collect();
+    for message in [
+        "Required",
+        r#"Required; "entity_type" was given, did you mean "entityType"?"#,
+        "The value is not of type string or null",
+        r#"The value is not one of "low", "middle", "high", "all", 5, null; did you mean "middle"?"#,
+    ] {
+        assert!(said.contains(&message), "{message}: {told}");
+    }
+    // The names of tools and properties are no secrets.
+    let arguments = json!({ "entityType": "x" });
+    let told = envelope(&client.call("get_secret", &arguments));
+    assert_eq!(told["message"], "Invalid arguments for tool get_secret, namely token (Required)");
+}
+
+#[test]
 fn off_and_warn_let_them_pass() {
     for setting in ["off", "warn"] {
         let mut client = Client::demo(&["--arguments", setting]);
