@@ -183,6 +183,13 @@ impl Config {
         Ok(Self { source: Some((path.to_owned(), text)), ..read? })
     }
 
+    /// A contract as the file names it: one in a file is looked for beside this one first.
+    pub fn contract_named(&self, name: &str) -> String {
+        let dir = self.source.as_ref().and_then(|(path, _)| path.parent());
+        let beside = dir.map(|dir| dir.join(name)).filter(|beside| beside.is_file());
+        beside.map_or_else(|| name.to_owned(), |beside| beside.display().to_string())
+    }
+
     /// Where a key stands, by file and line; where its table does, if there is no such key.
     pub fn place(&self, keys: &[&str]) -> String {
         let Some((path, text)) = &self.source else { return keys.join(".") };
@@ -263,14 +270,16 @@ fn maybe_allowance<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Allowance>,
 
 fn maybe_span<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "this is no time span; write 500ms, 90s, 2m or 1h")]
     enum Written {
         Text(String),
         Seconds(u32),
+        Parts(f64),
     }
     let text = match Written::deserialize(d)? {
         Written::Text(text) => text,
         Written::Seconds(seconds) => seconds.to_string(),
+        Written::Parts(seconds) => format!("{seconds}s"),
     };
     span(&text).map(Some).map_err(serde::de::Error::custom)
 }

@@ -55,7 +55,8 @@ struct Side {
 
 pub fn run(json: bool) -> Result<Done, Problem> {
     let contract = chosen::contract(DEFAULT)?;
-    let log = std::env::temp_dir().join(format!("faultwire-demo-{}", std::process::id()));
+    // Nobody else can have made something of this name beforehand.
+    let log = std::env::temp_dir().join(format!("faultwire-demo-{:08x}", edge::random() >> 32));
     let program = edge::program().display().to_string();
     let server = [program.as_str(), "demo-server"];
     let place = log.display().to_string();

@@ -166,6 +166,12 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The variables that are settings of ours, by name.
+pub fn own_variables() -> Vec<std::ffi::OsString> {
+    let is_own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("FAULTWIRE_");
+    std::env::vars_os().map(|(name, _)| name).filter(is_own).collect()
+}
+
 /// The text of a file.
 pub fn file(path: &Path) -> Result<String, Problem> {
     let failed = |e| Problem::File(path.to_owned(), e);

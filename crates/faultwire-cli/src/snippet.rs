@@ -1,5 +1,7 @@
 //! What to paste into a client's settings.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::args::wrap::{Client, WrapArgs};
@@ -20,7 +22,9 @@ pub fn of(client: Client, name: &str, args: &WrapArgs) -> Result<String, Problem
         Client::Codex => {
             let (program, words) = (Value::from(program), Value::from(words));
             let name = Value::from(name);
-            return Ok(format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {words}\n"));
+            let toml = format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {words}\n");
+            // TOML takes JSON's texts, but for this one character.
+            return Ok(toml.replace('\u{7f}', "\\u007f"));
         }
     };
     Ok(format!("{json:#}\n"))
@@ -52,8 +56,11 @@ fn words(args: &WrapArgs) -> Result<Vec<String>, Problem> {
     flag("name", args.name.clone());
     flag("log", treatment.log.map(name_of));
     words.push("--".to_owned());
-    for word in &args.command {
-        let word = word.to_str().ok_or_else(|| {
+    for (at, word) in args.command.iter().enumerate() {
+        // Nobody knows where a client starts it from.
+        let is_relative = at == 0 && Path::new(word).components().count() > 1;
+        let whole = if is_relative { edge::absolute(Path::new(word)) } else { word.into() };
+        let word = whole.to_str().ok_or_else(|| {
             Problem::bad("CMD", "a word that is no UTF-8", "settings files cannot hold it")
         })?;
         words.push(word.to_owned());

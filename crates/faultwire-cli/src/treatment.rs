@@ -40,7 +40,9 @@ pub fn settings_of(
     };
     let typed = args.contract.as_deref();
     let own_contract = own.and_then(|mount| mount.contract.as_deref());
-    let name = typed.or(own_contract).or(config.contract.as_deref()).unwrap_or(DEFAULT);
+    let of_file = own_contract.or(config.contract.as_deref());
+    let of_file = of_file.map(|name| config.contract_named(name));
+    let name = typed.or(of_file.as_deref()).unwrap_or(DEFAULT);
     let place = asked("contract", typed.is_some(), own_contract.is_some());
     let contract = chosen::contract(name).map_err(place)?;
     let typed = args.profile.as_deref();

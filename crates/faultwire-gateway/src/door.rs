@@ -342,6 +342,7 @@ impl Door {
         if let Some(spans) = &self.spans {
             spans.ended(call, &party, Some((&fault, form.number())));
         }
+        tracing::debug!(code = fault.public().code, tool = call.tool(), "a call failed");
         let line = match said {
             Said::Nothing => {
                 call.outlet().inspect(|outlet| outlet.keep_silent());

@@ -4,13 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use faultwire_contract::DEFAULT;
 
 use crate::config::span;
 
 #[derive(clap::Args)]
 pub struct Treatment {
-    /// Under which contract: a built-in name or a file
-    #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
+    #[arg(
+        long,
+        short,
+        value_name = "NAME_OR_FILE",
+        env = "FAULTWIRE_CONTRACT",
+        help = format!("Under which contract: a built-in name or a file [default: {DEFAULT}]")
+    )]
     pub contract: Option<String>,
     /// Which profile, where the contract has several
     #[arg(long, env = "FAULTWIRE_PROFILE")]

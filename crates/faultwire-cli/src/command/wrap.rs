@@ -1,5 +1,8 @@
 //! `wrap`: one server behind the contract, for a client on stdin and stdout.
 
+use std::io;
+use std::path::Path;
+
 use faultwire_gateway::{WrapError, wrap};
 
 use crate::args::wrap::WrapArgs;
@@ -14,20 +17,21 @@ pub fn run(args: &WrapArgs) -> Result<Done, Problem> {
         (None, Some(name)) => server_name::given(name, &config.place(&["name"]))?,
         (None, None) => server_name::of(&args.command),
     };
+    let settings = treatment::settings(&args.treatment, &config)?;
     if let Some(client) = args.print_config {
         edge::print(snippet::of(client, &name, args)?.as_bytes())?;
         return Ok(Done::Fine);
     }
     edge::tell(treatment::level(&args.treatment, &config)?);
-    let settings = treatment::settings(&args.treatment, &config)?;
-    let (log, _) = treatment::open_log(&args.treatment, &config, "wrap", &name)?;
+    let (log, dir) = treatment::open_log(&args.treatment, &config, "wrap", &name)?;
+    tracing::info!(contract = settings.contract.name, audit = %dir.display(), "wrapping {name}");
     let wrapped = wrap(settings, &log, &args.command, edge::streams()?);
     let closed = log.close();
     wrapped.map_err(|e| match &e {
-        WrapError::Start { command, .. } => Problem::Startup {
+        WrapError::Start { command, error } => Problem::Startup {
             place: command.to_string_lossy().into_owned(),
-            what: e.to_string(),
-            help: "name a program that is on the PATH, after --".to_owned(),
+            what: format!("it cannot be started: {error}"),
+            help: help(Path::new(command), error).to_owned(),
         },
         WrapError::System(_) => Problem::Startup {
             place: name,
@@ -36,4 +40,20 @@ pub fn run(args: &WrapArgs) -> Result<Done, Problem> {
         },
     })?;
     Ok(if closed.is_ok() { Done::Fine } else { Done::Findings })
+}
+
+/// What to do about a program that cannot be started.
+fn help(program: &Path, error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if program.is_dir() => "this is a directory; name the program in it, after --",
+        io::ErrorKind::NotFound if program.is_file() => {
+            "the file is there, but what its first line (#!) names is not"
+        }
+        io::ErrorKind::NotFound => "name a program that is on the PATH, or its path, after --",
+        io::ErrorKind::PermissionDenied => {
+            "make it executable (chmod +x), or name the program that runs it before it"
+        }
+        _ if program.is_file() => "it is no program; name the one that runs it before it",
+        _ => "name a program that is on the PATH, or its path, after --",
+    }
 }

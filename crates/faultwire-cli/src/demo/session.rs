@@ -1,6 +1,6 @@
 //! A plain client: it sends a call and takes what comes.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -32,14 +32,24 @@ impl Session {
         let failed = |e: std::io::Error| {
             Problem::bad(command[0], format!("cannot be started: {e}"), "free some processes")
         };
-        let mut process = Command::new(command[0])
-            .args(&command[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
+        let mut start = Command::new(command[0]);
+        start.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // What the user has set for servers of their own is not for these.
+        for name in edge::own_variables() {
+            start.env_remove(name);
+        }
+        let mut process = start.stderr(Stdio::piped()).spawn().map_err(failed)?;
         let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
+        let stderr = process.stderr.take();
+        let complaints = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            // All is read, so that nobody is held up, and only the beginning is kept.
+            if let Some(mut stderr) = stderr {
+                let _ = stderr.by_ref().take(4096).read_to_end(&mut said);
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            }
+            String::from_utf8_lossy(&said).into_owned()
+        });
         let (heard, lines) = channel();
         std::thread::spawn(move || {
             for line in stdout.into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
@@ -58,7 +68,12 @@ impl Session {
         session.send(
             &json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello }),
         );
-        let _ = session.lines.recv_timeout(Duration::from_secs(10));
+        if session.lines.recv_timeout(Duration::from_secs(10)).is_err() {
+            drop(session);
+            let said = complaints.join().unwrap_or_default();
+            let said = said.lines().next().unwrap_or("it says nothing").to_owned();
+            return Err(Problem::bad(&command.join(" "), said, "mend this first"));
+        }
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         // The list is known before anything is timed, as with any client.
         session.send(&json!({ "jsonrpc": "2.0", "id": "tools", "method": "tools/list" }));

@@ -64,6 +64,20 @@ fn the_demo_fits_on_a_terminal_of_any_size() {
 }
 
 #[test]
+fn the_demo_claims_nothing_that_it_has_not_seen() {
+    let mut nowhere = crate::support::command(&["demo"]);
+    nowhere.env("TMPDIR", "/proc");
+    let told = run(nowhere, b"").refused();
+    assert!(told.contains("/proc/faultwire-demo-"), "{told}");
+    // What is set for other servers is not for these.
+    let mut set = crate::support::command(&["demo", "--json"]);
+    set.env("FAULTWIRE_CONTRACT", "kaiza").env("FAULTWIRE_ARGUMENTS", "off");
+    let shown: Value = serde_json::from_str(&run(set, b"").fine()).unwrap();
+    assert!(shown["scenes"][1]["with"]["code"].is_string(), "{shown}");
+    std::fs::remove_dir_all(shown["audit"].as_str().unwrap()).unwrap();
+}
+
+#[test]
 fn the_demo_fits_on_a_screen() {
     let text = run(crate::support::command(&["demo"]), b"").fine();
     assert!(text.lines().count() <= 40, "{text}");

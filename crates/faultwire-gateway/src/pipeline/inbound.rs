@@ -239,6 +239,7 @@ impl Link {
         let Some((mut call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         if call.method == Method::Initialize {
             let client = state.handshake.begin(call.id(), call.line());
+            tracing::info!(client, "a client begins its session");
             if let Some(party) = call.party() {
                 party.greet(client);
             }

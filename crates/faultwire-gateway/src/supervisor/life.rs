@@ -153,6 +153,7 @@ impl Supervisor {
             let _ = events.send(Event::Exited(run, process.wait()));
         })?;
         self.open_again(run);
+        tracing::info!(run, "the server is started");
         Ok(Server {
             run,
             since: edge::now(),

@@ -75,6 +75,37 @@ fn a_named_pipe_is_not_waited_for_and_one_of_the_shell_is_read() {
 }
 
 #[test]
+fn a_contract_is_looked_for_beside_the_file_that_names_it() {
+    let dir = Dir::new();
+    let owlclaw = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/owlclaw.toml");
+    std::fs::copy(owlclaw, dir.join("mine.toml")).unwrap();
+    let file = dir.join("faultwire.toml");
+    std::fs::write(&file, "contract = \"mine.toml\"\ntimeout = 1.5\n").unwrap();
+    let mut client = Client::wrap(&["--config", &file], &[FAULTWIRE, "demo-server"]);
+    assert_eq!(client.call("leak", &json!({}))["result"]["isError"], true);
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_told_why() {
+    let dir = Dir::new();
+    let (script, orphan) = (dir.join("plain"), dir.join("orphan"));
+    std::fs::write(&script, "echo hi\n").unwrap();
+    std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
+    assert!(Command::new("chmod").args(["+x", &orphan]).status().unwrap().success());
+    for (program, help) in [
+        (script.as_str(), "chmod +x"),
+        (orphan.as_str(), "its first line (#!)"),
+        (dir.text(), "this is a directory"),
+        ("no-such-program", "on the PATH"),
+    ] {
+        let log = dir.join("log");
+        let args = ["wrap", "--audit", &log, "--", program];
+        let told = faultwire(&args, "").refused();
+        assert!(told.contains(help), "{program}: {told}");
+    }
+}
+
+#[test]
 fn flags_go_before_the_environment_and_that_before_the_file() {
     let dir = Dir::new();
     let file = dir.join("faultwire.toml");
@@ -182,6 +213,12 @@ fn what_to_paste_runs_the_same_command() {
     let codex = faultwire(&args("codex"), "").fine();
     assert!(codex.starts_with("[mcp_servers.\"faultwire\"]\ncommand = \"/"), "{codex}");
     assert!(codex.contains("args = [\"wrap\",\"--contract\",\"kaiza\","), "{codex}");
+    // A client starts it from elsewhere, and what cannot work is not printed.
+    let own =
+        faultwire(&["wrap", "--print-config", "codex", "--", "./own.sh", "a\u{7f}b"], "").fine();
+    let here = std::env::current_dir().unwrap().join("own.sh");
+    assert!(own.contains(&here.display().to_string()) && own.contains("a\\u007fb"), "{own}");
+    faultwire(&["wrap", "--print-config", "claude", "-c", "no-such", "--", "x"], "").refused();
 }
 
 #[test]
