@@ -189,10 +189,15 @@ impl Asker<'_> {
     }
 }
 
+/// A random UUID, version 4.
+fn uuid(high: u64, low: u64) -> String {
+    let (high, low) = (high & !0xf000 | 0x4000, low & !(0b11 << 62) | (0b10 << 62));
+    let (first, last) = (format!("{high:016x}"), format!("{low:016x}"));
+    let (a, b, c) = (&first[..8], &first[8..12], &first[12..]);
+    format!("{a}-{b}-{c}-{}-{}", &last[..4], &last[4..])
+}
+
 /// The facts of a session that begins now.
 pub(crate) fn session_of(settings: &Settings) -> Session {
-    Session {
-        id: Some(format!("{:016x}{:016x}", edge::random(), edge::random())),
-        ..settings.session.clone()
-    }
+    Session { id: Some(uuid(edge::random(), edge::random())), ..settings.session.clone() }
 }

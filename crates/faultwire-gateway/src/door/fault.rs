@@ -30,11 +30,16 @@ pub(super) fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>,
         (&mut session.plan_hash, said.plan_hash),
     ];
     for (known, said) in better {
-        *known = said.or(known.take());
+        // An empty text says that there is none.
+        *known = said.or(known.take()).filter(|text| !text.is_empty());
     }
-    if report.meta.is_empty() {
-        report.meta = Meta { elapsed_ms, ..party.settings.meta.clone() };
-    }
+    let (said, ours) = (std::mem::take(&mut report.meta), &party.settings.meta);
+    report.meta = Meta {
+        tool_version: said.tool_version.or_else(|| ours.tool_version.clone()),
+        elapsed_ms: said.elapsed_ms.or(elapsed_ms),
+        mode: said.mode.or_else(|| ours.mode.clone()),
+        approval_mode: said.approval_mode.or(ours.approval_mode),
+    };
     story.tell(report);
     if let Some(name) = &party.name {
         report.session.client = Some(name.clone());

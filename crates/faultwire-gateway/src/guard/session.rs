@@ -33,7 +33,12 @@ impl Link {
             Condition::NotReady => format!("No session was begun; call {} first", rules.begin),
             _ => "The session is locked after a failure; end it, or begin anew".to_owned(),
         };
-        let failing = Failing::observed(party.contract(), condition);
+        let mut failing = Failing::observed(party.contract(), condition);
+        if condition == Condition::NotReady {
+            // What comes before a session belongs to none.
+            let session = &mut failing.report.session;
+            (session.id, session.workspace_root) = (Some(String::new()), Some(String::new()));
+        }
         Some(failing.saying(message).outcome(Outcome::NotSent))
     }
 

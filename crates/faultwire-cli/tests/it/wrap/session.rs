@@ -34,7 +34,7 @@ fn k9_all_eleven_fields_with_what_is_known_of_the_session() {
     assert_eq!(envelope["plan_hash"], "abc123");
     assert_eq!(envelope["tool_name"], "missing_file");
     let session = envelope["session_id"].as_str().unwrap().to_owned();
-    assert_eq!(session.len(), 32);
+    assert_eq!(session.len(), 36);
     // The same session in the next failure, and in the log.
     let again = client.call("missing_file", &json!({}));
     assert_eq!(super::client::envelope(&again)["session_id"], *session);
@@ -83,6 +83,63 @@ fn o9_the_incident_leads_to_the_trace() {
     let reply = client.ask("tools/call", &params);
     let incident = envelope(&reply)["error"]["incident_id"].as_str().unwrap().to_owned();
     assert!(incident.starts_with("inc_") && incident.ends_with(trace), "{incident}");
+}
+
+#[test]
+fn k1_what_comes_before_a_session_belongs_to_none() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/list":
+        r = {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("begin_session", "t")]}
+    else:
+        bad = m["params"]["name"] == "t"
+        r = {"isError": bad, "content": [{"type": "text", "text": "boom" if bad else "ok"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let dir = Dir::new();
+    let file = dir.join("faultwire.toml");
+    std::fs::write(&file, "contract = \"kaiza\"\n[session]\nworkspace_root = \"/w\"\n").unwrap();
+    let mut client = Client::wrap(&["--config", &file], &["python3", "-c", code]);
+    let before = envelope(&client.call("t", &json!({})));
+    assert_eq!(before["error_code"], "SESSION_NOT_INITIALIZED");
+    assert!(before["session_id"].is_null() && before["workspace_root"].is_null(), "{before}");
+    client.call("begin_session", &json!({}));
+    let during = envelope(&client.call("t", &json!({})));
+    let id = during["session_id"].as_str().unwrap_or_else(|| panic!("{during}"));
+    let parts: Vec<usize> = id.split('-').map(str::len).collect();
+    assert_eq!(parts, [8, 4, 4, 4, 12], "a UUID: {id}");
+    assert!(during["workspace_root"].is_string(), "{during}");
+}
+
+#[test]
+fn t5_a_server_that_leaves_its_modes_out_gets_those_of_the_settings() {
+    let code = r#"
+import sys, json
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "tools/list":
+        r = {"tools": []}
+    else:
+        e = {"success": False, "error": {"code": "db_error", "message": "m", "retryable": True}, "meta": {"tool_version": "9", "elapsed_ms": 1}}
+        r = {"isError": True, "content": [{"type": "text", "text": json.dumps(e, separators=(",", ":"))}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"#;
+    let dir = Dir::new();
+    let file = dir.join("faultwire.toml");
+    let config = "contract = \"tuitbot\"\nprofile = \"workflow\"\n[meta]\nmode = \"composer\"\napproval_mode = true\n";
+    std::fs::write(&file, config).unwrap();
+    let mut client = Client::wrap(&["--config", &file], &["python3", "-c", code]);
+    let told = envelope(&client.call("t", &json!({})));
+    let meta = &told["meta"];
+    assert_eq!(
+        (&meta["mode"], &meta["approval_mode"]),
+        (&json!("composer"), &json!(true)),
+        "{told}"
+    );
 }
 
 #[test]
