@@ -100,7 +100,7 @@ fn run(args: Args) -> Result<Done, Problem> {
         Command::Wrap(args) => command::wrap::run(&args),
         Command::Demo => demo::run(json),
         Command::DemoServer => Ok(Done::Fine),
-        Command::Serve(args) => command::serve::run(args),
+        Command::Serve(args) => command::serve::run(args).map_err(Problem::at_start),
         Command::Completions { shell } => command::completions::run(shell),
     }
 }

@@ -81,6 +81,21 @@ impl Problem {
         }
     }
 
+    /// The same, where it keeps a program from starting that others talk to (K15).
+    pub fn at_start(self) -> Self {
+        let help = self.help().unwrap_or("`faultwire contract lint FILE` checks it").to_owned();
+        match self {
+            Self::Bad { place, what, .. } => Self::Startup { place, what, help },
+            Self::File(path, error) => {
+                Self::Startup { place: path.display().to_string(), what: error.to_string(), help }
+            }
+            Self::Contract(mistakes) => {
+                Self::Startup { place: "contract".to_owned(), what: mistakes.to_string(), help }
+            }
+            other => other,
+        }
+    }
+
     /// Whoever read our output has gone: `faultwire … | head` is no failure.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)

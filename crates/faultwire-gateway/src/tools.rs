@@ -200,6 +200,7 @@ impl Tools {
     /// The server ended while it was asked for the list.
     pub(crate) fn died_of_it(&mut self) {
         self.deadly += 1;
+        self.forget();
     }
 
     /// The list is another one now: what is known of it holds no more.

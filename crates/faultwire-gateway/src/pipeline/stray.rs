@@ -125,8 +125,14 @@ fn is_meant(bytes: &[u8]) -> bool {
     if let Ok(top) = serde_json::from_slice::<Top>(bytes) {
         return top.jsonrpc.is_some();
     }
-    let start = bytes.iter().find(|b| !matches!(b, 0 | b' ' | b'\t' | 0xef | 0xbb | 0xbf));
-    matches!(start, Some(b'{' | b'[')) || memmem::find(bytes, b"\"method\"").is_none()
+    let mut start = bytes.iter().filter(|b| !matches!(b, 0 | b' ' | b'\t' | 0xef | 0xbb | 0xbf));
+    let begins = match start.next() {
+        Some(b'{') => true,
+        Some(b'[') => start.next() == Some(&b'{'),
+        _ => false,
+    };
+    let has = |word: &[u8]| memmem::find(bytes, word).is_some();
+    begins || (!has(b"\"method\"") && (has(b"\"result\"") || has(b"\"error\"")))
 }
 
 /// Whether a message says what it is.

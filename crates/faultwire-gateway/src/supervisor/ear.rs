@@ -23,6 +23,8 @@ pub(super) enum Ear {
         stop: PipeWriter,
         /// Set when what it still has to say is of no use.
         is_over: Arc<AtomicBool>,
+        /// Set while it passes on what it has heard.
+        is_busy: Arc<AtomicBool>,
     },
     Task(tokio::task::AbortHandle),
 }
@@ -39,15 +41,16 @@ impl Ear {
     fn thread(link: Arc<Link>, run: u64, stdout: File) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (over, busy) = (Arc::clone(&is_over), Arc::clone(&is_busy));
         let handle = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            let listen = || Listener::new(Arc::clone(&link), over).listen(stdout, &stopped);
+            let listen = || Listener::new(Arc::clone(&link), over).listen(stdout, &stopped, &busy);
             if catch_unwind(AssertUnwindSafe(listen)).is_err() {
                 let _ = link.events.send(Event::Panicked("listener"));
             }
             let _ = link.events.send(Event::Silent(run));
         })?;
-        Ok(Self::Thread { handle, stop, is_over })
+        Ok(Self::Thread { handle, stop, is_over, is_busy })
     }
 
     fn task(runtime: &Handle, link: Arc<Link>, run: u64, stdout: File) -> Self {
@@ -62,11 +65,16 @@ impl Ear {
         Self::Task(task.abort_handle())
     }
 
+    /// Whether it has heard what a client does not take.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Thread { is_busy, .. } if is_busy.load(Ordering::Relaxed))
+    }
+
     /// Ends it. One that has not said that it is done may be waiting for the client to read, and
     /// is not waited for.
     pub(super) fn end(self, is_done: bool) {
         match self {
-            Self::Thread { handle, stop, is_over } => {
+            Self::Thread { handle, stop, is_over, .. } => {
                 is_over.store(!is_done, Ordering::Relaxed);
                 drop(stop);
                 if is_done {

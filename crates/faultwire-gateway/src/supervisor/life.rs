@@ -9,10 +9,11 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::ear::Ear;
-use super::{Event, GRACE, Server, Source, Supervisor};
+use super::{Event, GRACE, LAST_WORDS, Server, Source, Supervisor};
 use crate::call::{Call, Stage};
 use crate::failing::Failing;
 use crate::link::Phase;
+use crate::upstream::process::IN_ORDER;
 use crate::upstream::restart::Next;
 use crate::{edge, wire};
 
@@ -21,7 +22,12 @@ impl Supervisor {
     pub(super) fn attend_server(&mut self, now: Instant) {
         let Some(server) = &mut self.server else { return };
         let late = server.patience.is_some_and(|patience| patience <= now);
+        let is_busy = server.listener.as_ref().is_some_and(Ear::is_busy);
         match (&server.exited, server.silent, late) {
+            // Its last answers wait for a client that takes its time. The calls have deadlines.
+            (Some(_), false, true) if is_busy && self.ending.is_none() => {
+                server.patience = Some(now + LAST_WORDS);
+            }
             (Some(_), true, _) | (Some(_), false, true) => self.bury(),
             // It says nothing any more, and does not end either.
             (None, true, true) => {
@@ -47,8 +53,10 @@ impl Supervisor {
         let restart = &self.link.settings().restart;
         let lasted = edge::now().saturating_duration_since(server.since) >= restart.cap;
         let served = state.answered && (state.employed || lasted);
+        let rested = state.answered && !state.employed && how == IN_ORDER;
         let next = match self.ending {
             Some(_) => Next::GiveUp,
+            None if rested && !served => self.history.rested(restart),
             None => self.history.ended(served, restart),
         };
         let why = match (&next, self.ending) {

@@ -57,11 +57,16 @@ impl Listener {
     }
 
     /// Listens on a thread of its own until the server says no more, or `stop` is closed.
-    pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader) {
+    /// What it has heard and not passed on yet makes it busy.
+    pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader, is_busy: &AtomicBool) {
         while self.wait(&stdout, stop) {
             match self.frames.fill(&mut stdout) {
                 Ok(0) => break,
-                Ok(_) => self.take_apart(),
+                Ok(_) => {
+                    is_busy.store(true, Ordering::Relaxed);
+                    self.take_apart();
+                    is_busy.store(false, Ordering::Relaxed);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }

@@ -130,6 +130,9 @@ impl Group {
     }
 }
 
+/// How a server ends that wants to.
+pub(crate) const IN_ORDER: &str = "exited with status 0";
+
 fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),

@@ -24,15 +24,23 @@ impl History {
     /// given something to do.
     pub(crate) fn ended(&mut self, served: bool, settings: &Restart) -> Next {
         self.in_vain = if served { 0 } else { self.in_vain + 1 };
-        match self.in_vain {
-            0 => Next::After(Duration::ZERO),
-            n if n > settings.limit => Next::GiveUp,
-            n => {
-                let factor = 1u32.checked_shl(n - 1).unwrap_or(u32::MAX);
-                let wait = settings.base.checked_mul(factor).unwrap_or(settings.cap);
-                Next::After(wait.min(settings.cap))
-            }
+        if self.in_vain > settings.limit { Next::GiveUp } else { self.wait(settings) }
+    }
+
+    /// It ended in order, with nothing to do: that is no reason to give it up.
+    pub(crate) fn rested(&mut self, settings: &Restart) -> Next {
+        if settings.limit == 0 {
+            return self.ended(false, settings);
         }
+        self.in_vain = (self.in_vain + 1).min(settings.limit);
+        self.wait(settings)
+    }
+
+    fn wait(&self, settings: &Restart) -> Next {
+        let Some(doubled) = self.in_vain.checked_sub(1) else { return Next::After(Duration::ZERO) };
+        let factor = 1u32.checked_shl(doubled).unwrap_or(u32::MAX);
+        let wait = settings.base.checked_mul(factor).unwrap_or(settings.cap);
+        Next::After(wait.min(settings.cap))
     }
 
     pub(crate) fn in_vain(&self) -> u32 {
@@ -57,5 +65,17 @@ mod tests {
         assert_eq!(history.ended(false, &settings), Next::GiveUp);
         assert_eq!(history.ended(true, &settings), after(0));
         assert_eq!(history.ended(false, &settings), after(200));
+    }
+
+    #[test]
+    fn who_ends_in_order_is_not_given_up() {
+        let settings =
+            Restart { limit: 2, base: Duration::from_millis(200), cap: Duration::from_secs(1) };
+        let mut history = History::default();
+        for wait in [200, 400, 400, 400] {
+            assert_eq!(history.rested(&settings), Next::After(Duration::from_millis(wait)));
+        }
+        let never = Restart { limit: 0, ..settings };
+        assert_eq!(History::default().rested(&never), Next::GiveUp);
     }
 }

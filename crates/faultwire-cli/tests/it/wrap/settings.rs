@@ -55,6 +55,9 @@ fn mistakes_in_the_file_name_the_line() {
     }
     let told = faultwire(&["wrap", "--contract", "owlclav", "--", "true"], "").refused();
     assert!(told.contains("did you mean \"owlclaw\"?"), "{told}");
+    // K15: whoever reads machines' words hears it, too.
+    let envelope = told.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    assert!(envelope.is_some_and(|e| e["error"]["code"].is_string()), "{told}");
     let told = faultwire(&["wrap", "--tool-timeout", "x", "--", "true"], "").refused();
     assert!(told.contains("NAME=TIME"), "{told}");
     assert!(faultwire(&["wrap"], "").refused().contains("CMD"));
