@@ -152,11 +152,19 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     report.code.clone_from(&row.id);
     // A server that names one of our codes makes the code's promise.
     report.outcome = code.and(row.outcome).or(report.outcome);
+    let gleaned =
+        code.and_then(|code| evidence.bodies.iter().find_map(|body| contract.gleaned(code, body)));
+    if let Some(gleaned) = gleaned {
+        let Report { code, condition, origin, outcome, .. } = report;
+        report = Report { code, condition, origin, outcome, ..gleaned };
+    }
     let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
-    report.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+    let delay = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
+    report.retry_after_ms = report.retry_after_ms.or(delay);
     // A body that says nothing in words is no message.
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
-    report.message = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
+    let said = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
+    report.message = report.message.or(said);
     let (rule, report) = (rule.to_owned(), report.into());
     Failure { rule, report, envelope: None, upstream_code, rpc }
 }

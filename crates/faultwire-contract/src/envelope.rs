@@ -1,7 +1,9 @@
 //! Envelopes read back, and put on the MCP wire.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::code::Code;
 use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
@@ -93,6 +95,29 @@ impl Contract {
             surface: surface.name(),
             why: "the contract has no profile".to_owned(),
         }))
+    }
+
+    /// The facts of a body that names this code and is not quite an envelope. What the contract
+    /// derives from the code is not among them.
+    pub(crate) fn gleaned(&self, code: &Code, body: &str) -> Option<Report> {
+        let body: Value = serde_json::from_str(body).ok()?;
+        let named = |profile| {
+            let reading = self.template(Surface::Mcp, profile).glean(&body);
+            (reading.report.code == code.id).then_some((reading.report, reading.after_s))
+        };
+        let (report, after_s) = self.all_profiles().find_map(named)?;
+        let takes_delay = code.retry.iter().any(|class| class.takes_delay());
+        let delay = report.retry_after_ms.or(after_s.map(|s| s.saturating_mul(1000)));
+        let is_cause = |cause: &Value| cause.is_string() || cause.is_object();
+        Some(Report {
+            retry: None,
+            status: None,
+            retry_after_ms: delay.filter(|_| takes_delay),
+            data: report.data.filter(|_| code.keeps_data),
+            cause: report.cause.filter(is_cause),
+            timestamp: report.timestamp.filter(|text| is_timestamp(text)),
+            ..report
+        })
     }
 
     /// Compares what the envelope says about the code with what the contract says.

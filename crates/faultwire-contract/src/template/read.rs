@@ -37,6 +37,16 @@ impl Template {
     }
 }
 
+impl Template {
+    /// What can be made out of an envelope that is not quite one: each fact that stands in its
+    /// place and has the right form.
+    pub(crate) fn glean<'de>(&self, body: &'de Value) -> Reading<'de> {
+        let mut reading = Reading::default();
+        reading.glean(&self.root, body);
+        reading
+    }
+}
+
 struct Seed<'t, 'r, 'de> {
     node: &'t Node,
     reading: &'r mut Reading<'de>,
@@ -157,6 +167,24 @@ impl<'de> Visitor<'de> for ListVisitor<'_, '_, 'de> {
 }
 
 impl<'de> Reading<'de> {
+    fn glean(&mut self, node: &Node, value: &'de Value) {
+        match (node, value) {
+            // What has another form is left out.
+            (Node::Slot(slot), value) => drop(self.take(*slot, value)),
+            (Node::Object(members), Value::Object(found)) => {
+                for member in members {
+                    if let Some(value) = found.get(&*member.key) {
+                        self.glean(&member.node, value);
+                    }
+                }
+            }
+            (Node::List(items), Value::Array(found)) => {
+                items.iter().zip(found).for_each(|(node, value)| self.glean(node, value));
+            }
+            _ => {}
+        }
+    }
+
     /// Reads the slot's value into its place; `null` is nothing.
     fn take<D: Deserializer<'de>>(&mut self, slot: Slot, d: D) -> Result<(), D::Error> {
         let report = &mut self.report;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use faultwire_contract::{Condition, Failure, builtin, classify};
 use serde::Deserialize;
+use serde_json::json;
 
 #[derive(Deserialize)]
 struct Case {
@@ -211,6 +212,46 @@ fn the_words_of_a_failure_are_its_own() {
     assert_eq!(report(&tool_error("PATH_NOT_FOUND")).code, "PATH_NOT_FOUND");
     assert_eq!(report(&tool_error("[PLAN_NOT_FOUND] no plan")).code, "PLAN_NOT_FOUND");
     assert_eq!(report(&tool_error("INVALID_PATH: no")).code, "INVALID_PATH");
+}
+
+#[test]
+fn t1_k6_one_mistake_in_an_envelope_loses_no_other_fact() {
+    let report = |contract: &str, said: serde_json::Value| {
+        let contract = builtin(contract).unwrap();
+        let failure = classify(&contract, tool_error(&said.to_string()).as_bytes()).unwrap();
+        assert!(failure.envelope.is_none(), "{said}");
+        failure.report
+    };
+    // It may be retried, whatever the server says of that.
+    let thread = report(
+        "tuitbot",
+        json!({ "success": false, "data": { "posted": [1, 2] },
+                "error": { "code": "thread_partial_failure", "message": "m", "retryable": false },
+                "meta": { "tool_version": "1", "elapsed_ms": 3 } }),
+    );
+    assert_eq!(thread.data, Some(json!({ "posted": [1, 2] })));
+    assert_eq!((thread.message.as_deref(), thread.meta.elapsed_ms), (Some("m"), Some(3)));
+    let invariant = report(
+        "kaiza",
+        json!({ "error_code": "INVARIANT_VIOLATION", "human_message": "m", "invariant_id": "I1",
+                "phase_id": "P", "plan_hash": "h", "cause": 5, "odd": true }),
+    );
+    assert_eq!(invariant.invariant.as_deref(), Some("I1"));
+    assert_eq!(invariant.session.plan_hash.as_deref(), Some("h"));
+    assert_eq!(invariant.cause, None, "a number is none");
+    let token = report(
+        "workrail",
+        json!({ "code": "TOKEN_BAD_SIGNATURE", "message": "m", "suggestion": "s",
+                "retry": { "kind": "no such kind" }, "details": { "tokenErrorCode": "X" } }),
+    );
+    assert_eq!(token.details, Some(json!({ "tokenErrorCode": "X" })));
+    assert_eq!(token.suggestion.as_deref(), Some("s"));
+    let limited = report(
+        "owlclaw",
+        json!({ "error": { "code": "governance.rate_limited", "message": "m", "category": "odd",
+                "retryable": true, "incident_id": "inc_7", "retry_after": 3 } }),
+    );
+    assert_eq!((limited.incident.as_deref(), limited.retry_after_ms), (Some("inc_7"), Some(3000)));
 }
 
 #[test]
