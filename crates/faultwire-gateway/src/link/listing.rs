@@ -51,8 +51,7 @@ impl Link {
         // The calls that wait for it must have time left.
         let held = state.calls.iter_mut().filter(|call| call.stage == Stage::Held);
         let least = held.filter_map(|call| call.span).min();
-        let least = least.unwrap_or(self.settings().deadlines.default);
-        let deadline = edge::now() + LIST_PATIENCE.min(least / 4);
+        let deadline = edge::now() + patience(least.unwrap_or(self.settings().deadlines.default));
         let line = wire::list_tools(&id, None, meta.as_ref());
         state.listing = Some(Listing { id, deadline, pages: Vec::new(), before, meta });
         self.watch(state, Some(deadline));
@@ -83,7 +82,18 @@ impl Link {
     }
 }
 
+/// How long a call of so much time waits for the list.
+fn patience(span: Duration) -> Duration {
+    LIST_PATIENCE.min(span / 4)
+}
+
 impl Listing {
+    /// Another call waits for it, too, which may have less time. When it is over then.
+    pub(crate) fn hurry(&mut self, now: Instant, span: Option<Duration>) -> Option<Instant> {
+        self.deadline = self.deadline.min(now + patience(span?));
+        Some(self.deadline)
+    }
+
     pub(crate) fn is_first(&self) -> bool {
         self.pages.is_empty()
     }

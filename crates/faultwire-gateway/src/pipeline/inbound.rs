@@ -260,9 +260,11 @@ impl Link {
         let Some((call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         let asks = state.listing.is_none() && state.phase == Phase::Up;
         let (deadline, era) = (call.deadline, asks.then(|| call.story().era()));
+        let span = call.span;
         state.calls.insert(call);
         let ask = era.map(|era| self.ask_for_tools(&mut state, era, None));
-        self.watch(&mut state, deadline);
+        let listed = state.listing.as_mut().and_then(|listing| listing.hurry(place.now, span));
+        self.watch(&mut state, deadline.into_iter().chain(listed).min());
         ask.map_or(Verdict::Drop, Verdict::Instead)
     }
 

@@ -160,7 +160,10 @@ keeps_list = True
 def on_call(m): result(m['id'])
 ";
     let mut client = wrapped(&["--timeout", "60s", "--tool-timeout", "t=2s"], code);
+    // One with more time has asked for the list already.
+    let slow = client.post_call("slow", &json!({}));
     assert_eq!(text(&client.call("t", &json!({}))), "ran");
+    assert_eq!(text(&client.reply(&slow)), "ran");
 }
 
 #[test]
