@@ -68,12 +68,13 @@ pub fn run(json: bool) -> Result<Done, Problem> {
     if !json {
         edge::show(&screen.heading(&contract))?;
     }
-    let mut scenes = Vec::new();
+    let (mut scenes, mut holds) = (Vec::new(), true);
     for scene in &SCENES {
         // A server without Faultwire may not survive its scene.
         let mut alone = Session::start(&server)?;
         let without = without(&mut alone, scene);
         let with = with_it(&mut with, scene, &contract, &log);
+        holds &= with.good && with.code.is_some() == with.logged.is_some();
         if json {
             scenes.push(json!({ "tool": scene.tool, "shows": scene.shows, "without": without, "with": with }));
         } else {
@@ -84,9 +85,9 @@ pub fn run(json: bool) -> Result<Done, Problem> {
     if json {
         edge::print(format!("{:#}\n", json!({ "audit": place, "scenes": scenes })).as_bytes())?;
     } else {
-        edge::show(&screen.closing(&place))?;
+        edge::show(&screen.closing(&place, holds))?;
     }
-    Ok(Done::Fine)
+    Ok(if holds { Done::Fine } else { Done::Findings })
 }
 
 fn without(session: &mut Session, scene: &Scene) -> Side {

@@ -86,10 +86,15 @@ impl Screen {
         cut(&told, self.right)
     }
 
-    pub fn closing(&self, log: &str) -> String {
+    pub fn closing(&self, log: &str, holds: bool) -> String {
         let gap = if self.is_tall { "\n" } else { "" };
+        let claim = if holds {
+            "Nothing hangs, no secret gets out, every failure has a code and a record."
+        } else {
+            "Not every call was answered and recorded as it should be."
+        };
         format!(
-            "{gap}Nothing hangs, no secret gets out, every failure has a code and a record.\n  \
+            "{gap}{claim}\n  \
              The same for any server:  {HEAD}faultwire wrap -- CMD{HEAD:#}\n  \
              What was recorded here:   {HEAD}faultwire audit tail {log}{HEAD:#}\n"
         )
