@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use faultwire_contract::builtin;
 use faultwire_gateway::{Allowance, Period, Rate};
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
@@ -185,6 +186,9 @@ impl Config {
 
     /// A contract as the file names it: one in a file is looked for beside this one first.
     pub fn contract_named(&self, name: &str) -> String {
+        if builtin(name).is_some() {
+            return name.to_owned();
+        }
         let dir = self.source.as_ref().and_then(|(path, _)| path.parent());
         let beside = dir.map(|dir| dir.join(name)).filter(|beside| beside.is_file());
         beside.map_or_else(|| name.to_owned(), |beside| beside.display().to_string())

@@ -197,7 +197,8 @@ pub fn file(path: &Path) -> Result<String, Problem> {
 /// A pipe that a shell made has no path of its own, and somebody who writes to it.
 fn is_named_pipe(path: &Path) -> bool {
     let is_pipe = path.metadata().is_ok_and(|found| found.file_type().is_fifo());
-    is_pipe && path.canonicalize().is_ok()
+    let is_of_shell = path.starts_with("/dev/fd") || path.starts_with("/proc");
+    is_pipe && !is_of_shell && path.canonicalize().is_ok()
 }
 
 /// Columns and lines of the terminal that stdout is, if it is one.

@@ -103,7 +103,7 @@ fn may_be_envelope(contract: &Contract, result: &Peek<'_>) -> bool {
         matches!(opens, Some(b'{' | b'['))
             && contract.mcp.templates.iter().any(|t| t.may_match(raw.as_bytes()))
     };
-    result.only_text().is_some_and(holds) || result.structured.is_some_and(holds)
+    result.only_text().is_some_and(holds) || result.structured.or(result.bare).is_some_and(holds)
 }
 
 /// The failure of a line that is longer than its reader takes.

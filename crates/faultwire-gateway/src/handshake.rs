@@ -24,26 +24,33 @@ pub(crate) struct Handshake {
 struct Begun {
     initialize: Box<[u8]>,
     id: Box<str>,
+    /// Some say it without waiting for the answer.
+    initialized: Option<Box<[u8]>>,
 }
 
 impl Handshake {
     /// The client begins; who it is.
     pub(crate) fn begin(&mut self, id: &str, line: &[u8]) -> Option<String> {
-        self.next = Some(Begun { initialize: line.into(), id: id.into() });
+        self.next = Some(Begun { initialize: line.into(), id: id.into(), initialized: None });
         let info: Value = wire::member(peek(line).params?, "clientInfo")?;
         request::named(&info)
     }
 
     /// The server agrees to what the client began last.
     pub(crate) fn agree(&mut self) {
-        if let Some(Begun { initialize, id }) = self.next.take() {
-            *self = Self { initialize: Some(initialize), id, agreed: true, ..Self::default() };
+        if let Some(Begun { initialize, id, initialized }) = self.next.take() {
+            let initialize = Some(initialize);
+            *self = Self { initialize, id, initialized, agreed: true, ..Self::default() };
         }
     }
 
     /// The client has heard the answer.
     pub(crate) fn confirm(&mut self, line: &[u8]) {
-        self.initialized = Some(line.into());
+        let place = match &mut self.next {
+            Some(next) => &mut next.initialized,
+            None => &mut self.initialized,
+        };
+        *place = Some(line.into());
     }
 
     pub(crate) fn is_agreed(&self) -> bool {

@@ -64,6 +64,8 @@ pub(crate) struct State {
     pub asked: HashMap<Box<str>, Asked>,
     pub handshake: Handshake,
     pub listing: Option<Listing>,
+    /// One that no call waits for any more. What it tells counts from then on.
+    pub overdue: Option<Listing>,
     /// Questions of our own to the server, and who waits for the answer.
     pub questions: HashMap<String, oneshot::Sender<Vec<u8>>>,
     /// Who wants to know first that the greeting was refused, since that may be no failure.
@@ -81,6 +83,8 @@ pub(crate) struct State {
     pub batches: bool,
     /// Lines of the server that were no messages.
     pub noise: u64,
+    /// When the server last got a notification that it has not answered, as some do.
+    pub notified: Option<Instant>,
     /// No new calls are taken.
     pub closing: bool,
     /// How ids of our own begin.
@@ -146,6 +150,7 @@ impl Link {
             asked: HashMap::new(),
             handshake: Handshake::default(),
             listing: None,
+            overdue: None,
             questions: HashMap::new(),
             doubts: None,
             budget: Budget::new(settings.retry),
@@ -155,6 +160,7 @@ impl Link {
             employed: false,
             batches: false,
             noise: 0,
+            notified: None,
             closing: false,
             own: format!("\"faultwire-{:016x}-", edge::random()),
             requests: 0,

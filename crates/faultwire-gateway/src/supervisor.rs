@@ -53,6 +53,8 @@ pub(crate) enum Event {
 struct Server {
     run: u64,
     since: Instant,
+    /// Which message waited for the client when it was looked at last.
+    handing: Option<u64>,
     group: Group,
     listener: Option<Ear>,
     exited: Option<String>,
@@ -240,8 +242,8 @@ impl Supervisor {
     fn expire(&self, now: Instant) {
         let mut state = self.link.state();
         if state.listing.as_ref().is_some_and(|listing| listing.deadline <= now) {
-            tracing::warn!("the server does not tell its tools; arguments are not checked");
-            state.listing = None;
+            tracing::warn!("the server does not tell its tools yet; arguments are not checked");
+            state.overdue = state.listing.take();
             self.link.tools().known = Known::Never;
         }
         // A user may take long to answer what the server asked; the call waits for that.

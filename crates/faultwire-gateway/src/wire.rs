@@ -14,6 +14,8 @@ pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const PING: &str = "ping";
 /// What a user may have to think about.
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
+/// The member of an error's data that has addresses to open.
+pub(crate) const ELICITATIONS: &str = "elicitations";
 pub(crate) const ELICIT: &str = "elicitation/create";
 pub(crate) const TOOLS_CALL: &str = "tools/call";
 pub(crate) const TOOLS_LIST: &str = "tools/list";
@@ -64,7 +66,7 @@ impl Flow {
 /// Whether an error that says so really has addresses for the user to open.
 pub(crate) fn asks_for_urls(line: &[u8]) -> bool {
     let reply: Option<Value> = serde_json::from_slice(line).ok();
-    let asked = reply.as_ref().and_then(|reply| reply.pointer("/error/data/elicitations"));
+    let asked = reply.as_ref().map(|reply| &reply["error"]["data"][ELICITATIONS]);
     let has_url = |asked: &Value| asked["url"].is_string();
     asked.and_then(Value::as_array).is_some_and(|all| !all.is_empty() && all.iter().all(has_url))
 }
@@ -105,6 +107,11 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
     line.extend_from_slice(data);
     line.extend_from_slice(b"}}\n");
     line
+}
+
+/// An error that is told as it is.
+pub(crate) fn told(id: &str, error: &Value) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes()
 }
 
 /// Whether it is `00-TRACE-PARENT-FLAGS`, as the trace context has it.

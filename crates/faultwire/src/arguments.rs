@@ -269,12 +269,18 @@ fn misspelt<'e>(name: &str, error: &'e ValidationError<'_>, schema: &Value) -> O
 /// Values that may be chosen.
 fn listed(options: &[Value]) -> String {
     const MOST: usize = 20;
-    let told: Vec<String> = options.iter().take(MOST).map(Value::to_string).collect();
-    let told = told.join(", ");
-    let told = &told[..told.floor_char_boundary(512)];
-    match options.len().saturating_sub(MOST) {
-        0 => told.to_owned(),
-        more => format!("{told} and {more} others"),
+    let (mut told, mut length) = (Vec::new(), 0);
+    for option in options.iter().take(MOST).map(Value::to_string) {
+        length += option.len();
+        if length > 512 && !told.is_empty() {
+            break;
+        }
+        told.push(option);
+    }
+    let shown = told.join(", ");
+    match options.len() - told.len() {
+        0 => shown,
+        more => format!("{shown} and {more} others"),
     }
 }
 

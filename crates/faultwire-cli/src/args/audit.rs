@@ -49,7 +49,7 @@ impl Place {
         let usual = edge::audit_dir();
         if let Some(named) = self.dir.as_ref().or(self.audit.as_ref()) {
             let below = usual.join(named);
-            let is_name = named.components().count() == 1 && !named.exists() && is_log(&below);
+            let is_name = named.components().count() == 1 && !is_log(named) && is_log(&below);
             return Ok(if is_name { below } else { named.clone() });
         }
         if is_log(&usual) {

@@ -50,6 +50,7 @@ fn the_demo_fits_on_a_terminal_of_any_size() {
             ([columns, lines].map(|n| n.to_string()), env!("CARGO_BIN_EXE_faultwire"));
         let mut command = Command::new("python3");
         command.args(["-c", TERMINAL, &size[0], &size[1], program, "demo"]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
         let painted = run(command, b"").fine();
         assert!(painted.contains('\u{1b}'), "no colour: {painted}");
         let text = anstream::adapter::strip_str(&painted).to_string();

@@ -16,10 +16,26 @@ pub(super) fn closer(text: &str) -> Line<'_> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
     match read.and_then(|()| deserializer.end()) {
-        Ok(()) => top.line(text),
+        Ok(()) => {
+            if let Some(Found::Object(peek)) = &mut top.result {
+                let is_bare = !peek.has_content && peek.structured.is_none();
+                peek.bare = is_bare.then(|| result_of(text)).flatten();
+            }
+            top.line(text)
+        }
         Err(e) if e.is_eof() => top.broken(text, CUT_OFF),
         Err(_) => top.broken(text, "no JSON"),
     }
+}
+
+/// All of the result, as it is written.
+fn result_of(text: &str) -> Option<&str> {
+    #[derive(serde::Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        result: &'a RawValue,
+    }
+    serde_json::from_str::<Reply<'_>>(text).ok().map(|reply| reply.result.get())
 }
 
 struct TopVisitor<'t, 'a>(&'t mut Top<'a>);

@@ -232,12 +232,13 @@ mod tests {
     fn told(line: &Line<'_>) -> String {
         let message = match &line.message {
             Message::Result(peek) => format!(
-                "result {} {} {:?} {} {:?}",
+                "result {} {} {:?} {} {:?} {:?}",
                 peek.is_error,
                 peek.has_content,
                 peek.texts().collect::<Vec<_>>(),
                 peek.other_blocks,
-                peek.structured
+                peek.structured,
+                peek.bare
             ),
             Message::OddResult => "odd".to_owned(),
             Message::Error(raw) => format!("error {raw}"),

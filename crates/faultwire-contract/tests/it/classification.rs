@@ -258,6 +258,7 @@ fn t1_k6_one_mistake_in_an_envelope_loses_no_other_fact() {
 fn k13_a_failure_without_content_is_one() {
     for result in [
         r#"{"ok":false,"error":"boom"}"#,
+        r#"{"ok":false,"error":"boom","a\u0062c":null}"#,
         r#"{"structuredContent":{"ok":false,"error":"boom"}}"#,
         r#"{"content":[],"structuredContent":{"ok":false,"error":"boom"}}"#,
     ] {
@@ -297,6 +298,17 @@ fn c5_t3_what_is_not_there_and_what_the_system_refuses() {
         ("context-resolve", "cache path is not accessible", "cache_missing"),
         ("context-resolve", "Failed to parse manifest: EACCES: permission denied", "io_error"),
         ("context-resolve", "query is malformed", "invalid_query"),
+        (
+            "context-resolve",
+            r"ENOENT: no such file, open 'C:\\cache\\documents\\a'",
+            "cache_invalid",
+        ),
+        (
+            "context-resolve",
+            "Malformed manifest: unexpected token; file locked by schema",
+            "cache_invalid",
+        ),
+        ("tuitbot", "failed to post: DNS record not found", "x_api_error"),
         ("tuitbot", "Tweet not found", "not_found"),
         ("tuitbot", "user 123 does not exist", "not_found"),
         ("tuitbot", "No LLM provider configured", "llm_not_configured"),

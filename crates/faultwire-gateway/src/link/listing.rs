@@ -50,12 +50,17 @@ impl Link {
         let id = state.own_id();
         // The calls that wait for it must have time left.
         let held = state.calls.iter_mut().filter(|call| call.stage == Stage::Held);
-        let least = held.filter_map(|call| call.span).min();
+        let least = held.filter_map(|call| call.span).min().filter(|_| self.may_hurry());
         let deadline = edge::now() + patience(least.unwrap_or(self.settings().deadlines.default));
         let line = wire::list_tools(&id, None, meta.as_ref());
         state.listing = Some(Listing { id, deadline, pages: Vec::new(), before, meta });
         self.watch(state, Some(deadline));
         line
+    }
+
+    /// Whether calls may go on without the list: not where rules for sessions hold.
+    pub(crate) fn may_hurry(&self) -> bool {
+        self.contract().session.is_none()
     }
 
     /// The next page of our own question.
@@ -78,6 +83,16 @@ impl Link {
             Known::No => true,
             Known::Partly => tools.get(tool).is_none(),
             Known::Yes | Known::Never => false,
+        }
+    }
+}
+
+impl State {
+    /// The list comes after all.
+    pub(crate) fn resume_listing(&mut self) {
+        self.listing = self.overdue.take();
+        if let Some(listing) = &mut self.listing {
+            listing.deadline = edge::now() + LIST_PATIENCE;
         }
     }
 }

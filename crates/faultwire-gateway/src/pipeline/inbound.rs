@@ -152,6 +152,9 @@ impl Link {
         }
         // Whoever comes back hears the handshake anew; anything else was said to somebody else.
         let heard = state.phase == Phase::Up && bytes.len() <= place.room;
+        if heard {
+            state.notified = Some(place.now);
+        }
         if heard { Verdict::Pass } else { Verdict::Drop }
     }
 
@@ -161,6 +164,7 @@ impl Link {
         let Some(call) = state.calls.give_up(id, "cancelled") else {
             return if up { Verdict::Pass } else { Verdict::Drop };
         };
+        state.notified = Some(place.now);
         drop(state);
         let sent = matches!(call.stage, Stage::Sent { .. });
         let outcome = if sent { Outcome::MaybeExecuted } else { Outcome::NotSent };
@@ -260,7 +264,7 @@ impl Link {
         let Some((call, mut state)) = self.admit(call, place) else { return Verdict::Drop };
         let asks = state.listing.is_none() && state.phase == Phase::Up;
         let (deadline, era) = (call.deadline, asks.then(|| call.story().era()));
-        let span = call.span;
+        let span = call.span.filter(|_| self.may_hurry());
         state.calls.insert(call);
         let ask = era.map(|era| self.ask_for_tools(&mut state, era, None));
         let listed = state.listing.as_mut().and_then(|listing| listing.hurry(place.now, span));

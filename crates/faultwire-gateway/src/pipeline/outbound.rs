@@ -96,6 +96,9 @@ impl Link {
     fn reply(&self, id: &str, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let mut state = self.state();
         let Some(call) = state.calls.answered(id) else {
+            if state.overdue.as_ref().is_some_and(|listing| listing.id == id) {
+                state.resume_listing();
+            }
             let asked = state.listing.as_ref().is_some_and(|listing| listing.id == id);
             let own = state.is_own(id);
             if let Some(waiting) = state.questions.remove(id) {
@@ -211,9 +214,13 @@ impl Link {
     fn failed(&self, call: Call, failure: Failure, line: &Line<'_>, bytes: &[u8]) -> Verdict {
         let is_modern = call.story().is_modern();
         let flow = Flow::of(line.error_number());
-        if flow == Flow::Elicitation && !is_modern && wire::asks_for_urls(bytes) {
-            let passed = call.answer(line, Patched::new(bytes));
-            return if passed { Verdict::Drop } else { Verdict::Pass };
+        if flow == Flow::Elicitation
+            && !is_modern
+            && wire::asks_for_urls(bytes)
+            && let Some(told) = self.negotiated(call.client_id(), bytes)
+        {
+            let passed = call.answer(&peek(&told), Patched::new(&told));
+            return if passed { Verdict::Drop } else { Verdict::Instead(told) };
         }
         let mut failing = Failing::classified(failure);
         if let Some(number) = failing.rpc.filter(|number| wire::modern_number(*number) != *number) {
@@ -260,20 +267,23 @@ impl Link {
         #[derive(serde::Deserialize)]
         struct Told {
             code: i64,
-            #[serde(default)]
-            message: String,
+            message: Option<String>,
             data: Option<Value>,
         }
         let Reply { error } = serde_json::from_slice(bytes).ok()?;
         let redactor = self.contract().redactor();
-        let message = redactor.redact(&error.message);
-        let data = error.data.map(|data| redactor.redact_json(data).to_string());
-        Some(wire::error(
-            Some(id),
-            error.code,
-            &message,
-            data.as_deref().unwrap_or("null").as_bytes(),
-        ))
+        let message = error.message.as_deref().map(|message| redactor.redact(message));
+        let mut told = json!({ "code": error.code, "message": message.unwrap_or_default() });
+        if let Some(mut data) = error.data {
+            // Addresses that a user is to open hold what they must.
+            let urls = data.as_object_mut().and_then(|data| data.remove(wire::ELICITATIONS));
+            let mut data = redactor.redact_json(data);
+            if let (Some(urls), Some(data)) = (urls, data.as_object_mut()) {
+                data.insert(wire::ELICITATIONS.to_owned(), urls);
+            }
+            told["data"] = data;
+        }
+        Some(wire::told(id, &told))
     }
 
     /// Adds what the tool list knows about a failure that is the caller's.

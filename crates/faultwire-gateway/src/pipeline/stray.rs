@@ -1,6 +1,7 @@
 //! What a server says that answers no call, or is no message at all.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use faultwire_contract::{Aspect, Condition, Sort, malformed, oversize, peek};
 use memchr::memmem;
@@ -24,6 +25,9 @@ pub(crate) enum TooLong {
 pub(crate) const NO_ROOM: &str = "The answer is long, and there was no room for it: too much waits for \
                        clients that do not read";
 
+/// How long a server may take to answer a notification, which it should not.
+const NOTICE: Duration = Duration::from_secs(1);
+
 impl Link {
     /// A reply that answers no open call.
     pub(super) fn misdirected(&self, id: Option<&str>, bytes: &[u8]) {
@@ -33,9 +37,11 @@ impl Link {
             Unmatched::Duplicate => ("duplicate_reply", "it was answered before"),
             Unmatched::Unknown => ("unmatched_reply", "nobody asked"),
         };
-        // A method that it does not know, and nobody's id: it answers a notification.
+        // A method that it does not know, and nobody's id: it answers a notification, if it has
+        // just got one.
         let is_no_call = id.is_none_or(|id| id == "null")
-            && peek(bytes).error_number() == Some(wire::UNKNOWN_METHOD);
+            && peek(bytes).error_number() == Some(wire::UNKNOWN_METHOD)
+            && state.notified.take().is_some_and(|at| at.elapsed() < NOTICE);
         let blames = name == "unmatched_reply" && !is_no_call;
         let meant = if blames { state.calls.meant(id) } else { None };
         drop(state);

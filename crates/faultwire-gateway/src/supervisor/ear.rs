@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use crate::link::Link;
 use crate::supervisor::Event;
-use crate::upstream::listener::Listener;
+use crate::upstream::listener::{Listener, Signs};
 
 /// A thread where there is nothing but threads, else a task: then an answer is written by the
 /// thread that reads it.
@@ -23,8 +23,8 @@ pub(super) enum Ear {
         stop: PipeWriter,
         /// Set when what it still has to say is of no use.
         is_over: Arc<AtomicBool>,
-        /// Set while it passes on what it has heard.
-        is_busy: Arc<AtomicBool>,
+        /// Odd while it hands something to the client, and another number each time.
+        handing: Arc<AtomicU64>,
     },
     Task(tokio::task::AbortHandle),
 }
@@ -41,23 +41,23 @@ impl Ear {
     fn thread(link: Arc<Link>, run: u64, stdout: File) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let is_busy = Arc::new(AtomicBool::new(false));
-        let (over, busy) = (Arc::clone(&is_over), Arc::clone(&is_busy));
+        let handing = Arc::new(AtomicU64::new(0));
+        let signs = Signs { is_over: Arc::clone(&is_over), handing: Arc::clone(&handing) };
         let handle = thread::Builder::new().name("listener".to_owned()).spawn(move || {
-            let listen = || Listener::new(Arc::clone(&link), over).listen(stdout, &stopped, &busy);
+            let listen = || Listener::new(Arc::clone(&link), signs).listen(stdout, &stopped);
             if catch_unwind(AssertUnwindSafe(listen)).is_err() {
                 let _ = link.events.send(Event::Panicked("listener"));
             }
             let _ = link.events.send(Event::Silent(run));
         })?;
-        Ok(Self::Thread { handle, stop, is_over, is_busy })
+        Ok(Self::Thread { handle, stop, is_over, handing })
     }
 
     fn task(runtime: &Handle, link: Arc<Link>, run: u64, stdout: File) -> Self {
         let ended = Ended { events: link.events.clone(), run, well: false };
         let task = runtime.spawn(async move {
             let mut ended = ended;
-            if let Err(error) = Listener::new(link, Arc::default()).listen_along(stdout).await {
+            if let Err(error) = Listener::new(link, Signs::default()).listen_along(stdout).await {
                 tracing::error!(%error, "the server cannot be listened to");
             }
             ended.well = true;
@@ -65,9 +65,10 @@ impl Ear {
         Self::Task(task.abort_handle())
     }
 
-    /// Whether it has heard what a client does not take.
-    pub(super) fn is_busy(&self) -> bool {
-        matches!(self, Self::Thread { is_busy, .. } if is_busy.load(Ordering::Relaxed))
+    /// Which message it is handing to the client, if it is at that.
+    pub(super) fn is_handing(&self) -> Option<u64> {
+        let Self::Thread { handing, .. } = self else { return None };
+        Some(handing.load(Ordering::Relaxed)).filter(|number| number % 2 == 1)
     }
 
     /// Ends it. One that has not said that it is done may be waiting for the client to read, and

@@ -17,20 +17,29 @@ use crate::upstream::process::IN_ORDER;
 use crate::upstream::restart::Next;
 use crate::{edge, wire};
 
+impl Server {
+    /// Whether the same message waits for the client as when this was asked last, or one does and
+    /// it was not asked before.
+    fn waits_for_client(&mut self) -> bool {
+        let handing = self.listener.as_ref().and_then(Ear::is_handing);
+        let before = std::mem::replace(&mut self.handing, handing);
+        handing.is_some() && (before.is_none() || before == handing)
+    }
+}
+
 impl Supervisor {
     /// Whether the server is still there.
     pub(super) fn attend_server(&mut self, now: Instant) {
         let Some(server) = &mut self.server else { return };
         let late = server.patience.is_some_and(|patience| patience <= now);
-        let is_busy = server.listener.as_ref().is_some_and(Ear::is_busy);
-        match (&server.exited, server.silent, late) {
+        match (server.exited.is_some(), server.silent, late) {
             // Its last answers wait for a client that takes its time. The calls have deadlines.
-            (Some(_), false, true) if is_busy && self.ending.is_none() => {
+            (true, false, true) if self.ending.is_none() && server.waits_for_client() => {
                 server.patience = Some(now + LAST_WORDS);
             }
-            (Some(_), true, _) | (Some(_), false, true) => self.bury(),
+            (true, true, _) | (true, false, true) => self.bury(),
             // It says nothing any more, and does not end either.
-            (None, true, true) => {
+            (false, true, true) => {
                 server.patience = None;
                 self.signal(Signal::KILL);
             }
@@ -70,9 +79,11 @@ impl Supervisor {
             Next::GiveUp => None,
         };
         state.phase = Phase::Down { until, why: why.clone() };
-        if state.listing.take().is_some() {
+        // To compare lists after a restart is not what it died of.
+        if state.listing.take().is_some_and(|listing| listing.before.is_none()) {
             self.link.tools().died_of_it();
         }
+        state.overdue = None;
         (state.answered, state.employed) = (false, false);
         state.questions.clear();
         let lost = state.handshake.orders.interrupted();
@@ -165,6 +176,7 @@ impl Supervisor {
         Ok(Server {
             run,
             since: edge::now(),
+            handing: None,
             group: started.group,
             listener: Some(listener),
             exited: None,

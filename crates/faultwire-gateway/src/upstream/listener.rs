@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -39,34 +39,37 @@ pub(crate) struct Listener {
     why: TooLong,
     /// Whether it pays to stay awake, if it may.
     habit: Option<Habit>,
+    signs: Signs,
+}
+
+/// What the one who listens and the one who watches tell each other.
+#[derive(Default)]
+pub(crate) struct Signs {
     /// Whether this run of the server is over, and another one may have begun.
-    is_over: Arc<AtomicBool>,
+    pub is_over: Arc<AtomicBool>,
+    /// Odd while something is handed to the client.
+    pub handing: Arc<AtomicU64>,
 }
 
 impl Listener {
-    pub(crate) fn new(link: Arc<Link>, is_over: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, signs: Signs) -> Self {
         let frames = Frames::new(link.settings().limits.line_bytes);
         let habit = (link.settings().linger && !is_alone()).then(Habit::default);
         let (fragment, overlong_told, why) = (None, false, TooLong::Limit);
-        Self { link, frames, fragment, overlong_told, why, habit, is_over }
+        Self { link, frames, fragment, overlong_told, why, habit, signs }
     }
 
     /// What the client did not take in time was answered for a server that had ended.
     fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.signs.is_over.load(Ordering::Relaxed)
     }
 
     /// Listens on a thread of its own until the server says no more, or `stop` is closed.
-    /// What it has heard and not passed on yet makes it busy.
-    pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader, is_busy: &AtomicBool) {
+    pub(crate) fn listen(mut self, mut stdout: File, stop: &PipeReader) {
         while self.wait(&stdout, stop) {
             match self.frames.fill(&mut stdout) {
                 Ok(0) => break,
-                Ok(_) => {
-                    is_busy.store(true, Ordering::Relaxed);
-                    self.take_apart();
-                    is_busy.store(false, Ordering::Relaxed);
-                }
+                Ok(_) => self.take_apart(),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
@@ -245,7 +248,9 @@ impl Listener {
 
     fn pass(&self, run: &Range<usize>) {
         if !run.is_empty() {
+            self.signs.handing.fetch_add(1, Ordering::Relaxed);
             self.link.client.send(self.frames.bytes(run));
+            self.signs.handing.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -8,6 +8,8 @@ use crate::settings::Restart;
 #[derive(Debug, Default)]
 pub(crate) struct History {
     in_vain: u32,
+    /// How often in a row it ended in order, with nothing to do.
+    rested: u32,
 }
 
 /// What to do.
@@ -23,8 +25,8 @@ impl History {
     /// It ended. `served` says whether it had answered something, be it the handshake, and was
     /// given something to do.
     pub(crate) fn ended(&mut self, served: bool, settings: &Restart) -> Next {
-        self.in_vain = if served { 0 } else { self.in_vain + 1 };
-        if self.in_vain > settings.limit { Next::GiveUp } else { self.wait(settings) }
+        (self.in_vain, self.rested) = if served { (0, 0) } else { (self.in_vain + 1, 0) };
+        if self.in_vain > settings.limit { Next::GiveUp } else { wait(self.in_vain, settings) }
     }
 
     /// It ended in order, with nothing to do: that is no reason to give it up.
@@ -32,20 +34,21 @@ impl History {
         if settings.limit == 0 {
             return self.ended(false, settings);
         }
-        self.in_vain = (self.in_vain + 1).min(settings.limit);
-        self.wait(settings)
-    }
-
-    fn wait(&self, settings: &Restart) -> Next {
-        let Some(doubled) = self.in_vain.checked_sub(1) else { return Next::After(Duration::ZERO) };
-        let factor = 1u32.checked_shl(doubled).unwrap_or(u32::MAX);
-        let wait = settings.base.checked_mul(factor).unwrap_or(settings.cap);
-        Next::After(wait.min(settings.cap))
+        self.rested = self.rested.saturating_add(1);
+        wait(self.rested, settings)
     }
 
     pub(crate) fn in_vain(&self) -> u32 {
         self.in_vain
     }
+}
+
+/// The wait after the n-th time.
+fn wait(n: u32, settings: &Restart) -> Next {
+    let Some(doubled) = n.checked_sub(1) else { return Next::After(Duration::ZERO) };
+    let factor = 1u32.checked_shl(doubled).unwrap_or(u32::MAX);
+    let wait = settings.base.checked_mul(factor).unwrap_or(settings.cap);
+    Next::After(wait.min(settings.cap))
 }
 
 #[cfg(test)]
@@ -72,7 +75,7 @@ mod tests {
         let settings =
             Restart { limit: 2, base: Duration::from_millis(200), cap: Duration::from_secs(1) };
         let mut history = History::default();
-        for wait in [200, 400, 400, 400] {
+        for wait in [200, 400, 800, 1000, 1000] {
             assert_eq!(history.rested(&settings), Next::After(Duration::from_millis(wait)));
         }
         let never = Restart { limit: 0, ..settings };

@@ -9,6 +9,10 @@ use crate::wrap::client::{Client, envelope};
 
 /// A server in Python. `call(m)` has the first word on a tool call; what it leaves is answered.
 fn wrapped(args: &[&str], call: &str) -> Client {
+    wrapped_with(args, call, &[])
+}
+
+fn wrapped_with(args: &[&str], call: &str, told: &[&str]) -> Client {
     let code = format!(
         r#"
 import sys, json, os, time, threading
@@ -23,6 +27,7 @@ for line in sys.stdin:
     if method == "tools/list":
         if "dies_of_list" in globals(): os._exit(4)
         if "keeps_list" in globals(): continue
+        if "on_list" in globals(): on_list(m)
         names = ["t", "slow"]
         say({{"jsonrpc": "2.0", "id": m["id"], "result": {{"tools": [{{"name": n, "inputSchema": {{"type": "object"}}}} for n in names]}}}})
     elif method == "initialize":
@@ -39,7 +44,7 @@ for line in sys.stdin:
         on_answer(m)
 "#
     );
-    Client::wrap(args, &["python3", "-c", &code])
+    Client::wrap(args, &[&["python3", "-c", &code], told].concat())
 }
 
 fn text(reply: &Value) -> &str {
@@ -213,6 +218,65 @@ def on_call(m):
     assert!(client.ask("initialize", &again)["error"].is_object());
     assert_eq!(client.call("slow", &json!({}))["result"]["isError"], true);
     assert_eq!(text(&client.call("t", &json!({}))), "greeted");
+}
+
+#[test]
+fn who_confirms_the_handshake_at_once_is_understood_after_a_crash() {
+    let code = "
+confirmed = False
+def on_notification(m):
+    global confirmed
+    confirmed = True
+def on_call(m):
+    if m['params']['name'] == 'slow': os._exit(1)
+    result(m['id'], 'confirmed' if confirmed else 'not confirmed')
+";
+    let mut client = wrapped(&[], code);
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+                         "clientInfo": { "name": "c", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    let thanks = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    client.write(format!("{hello}\n{thanks}\n").as_bytes());
+    assert!(client.reply(&json!(0))["result"].is_object());
+    assert_eq!(client.call("slow", &json!({}))["result"]["isError"], true);
+    assert_eq!(text(&client.call("t", &json!({}))), "confirmed");
+}
+
+#[test]
+fn a_child_that_goes_on_printing_does_not_hide_a_crash() {
+    let code = "
+import subprocess
+def on_call(m):
+    yes = subprocess.Popen(['yes', 'a log line'], start_new_session=True)
+    open(sys.argv[1], 'w').write(str(yes.pid)); time.sleep(0.1); os._exit(1)
+";
+    let dir = crate::support::Dir::new();
+    let pid = dir.join("pid");
+    let mut client = wrapped_with(&["--timeout", "20s"], code, &[&pid]);
+    client.ask("tools/list", &json!({}));
+    let since = Instant::now();
+    let reply = client.call("t", &json!({}));
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let _ = Command::new("kill").args(["-KILL", &pid]).status();
+    let told = envelope(&reply)["error"]["message"].to_string();
+    assert!(told.contains("exited with status 1"), "{told}");
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+}
+
+#[test]
+fn a_list_that_comes_late_counts_from_then_on() {
+    let code = "
+def on_list(m): time.sleep(0.5)
+def on_call(m): result(m['id'])
+";
+    let mut client = wrapped(&["--tool-timeout", "t=800ms"], code);
+    assert_eq!(text(&client.call("t", &json!({}))), "ran", "without the list");
+    let refused =
+        |client: &mut Client| client.call("slow", &json!([]))["result"]["isError"] == true;
+    let since = Instant::now();
+    while !refused(&mut client) {
+        assert!(since.elapsed() < Duration::from_secs(10), "the list is not learnt");
+    }
 }
 
 #[test]
