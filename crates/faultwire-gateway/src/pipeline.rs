@@ -9,6 +9,7 @@
 //! | … arguments fit the schema? | … a success: its own bytes pass |
 //! | … the call is open, its own bytes pass | … a failure: through the door |
 
+mod failure;
 mod inbound;
 mod ours;
 mod outbound;
