@@ -46,6 +46,7 @@ mod contract;
 pub mod details;
 mod envelope;
 mod fault;
+mod fold;
 mod incident;
 pub mod lint;
 mod load;
@@ -71,6 +72,7 @@ pub use contract::{
 };
 pub use envelope::{CONTRACT_META, Envelope, ReadError, ResultOptions};
 pub use fault::{Fault, FaultError, Private};
+pub use fold::fold;
 pub use incident::Stamp;
 pub use mistake::{Mistake, Mistakes, nearest};
 pub use origin::{Origin, Outcome};
