@@ -35,6 +35,7 @@
 //! | describe and compare | [`Contract::schema`], [`compat::changes`], [`lint::lint`] |
 
 mod alert;
+mod ambiguity;
 pub mod bound;
 mod builtin;
 pub mod cause;
@@ -53,6 +54,7 @@ mod load;
 mod mistake;
 pub mod nesting;
 mod origin;
+pub mod protocol;
 mod quote;
 mod redact;
 mod report;
@@ -62,6 +64,7 @@ mod session;
 mod template;
 
 pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
+pub use ambiguity::{Ambiguity, ambiguity, is_of_protocol};
 pub use builtin::{BUILTINS, Builtin, DEFAULT, builtin};
 pub use classify::{Answers, CUT_OFF, Failure, Line, Sort, classify, malformed, oversize, peek};
 pub use code::{Code, Retired};

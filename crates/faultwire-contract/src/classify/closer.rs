@@ -8,13 +8,16 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::peek::{CUT_OFF, Found, Line, Peek, Top};
+use super::peek::{CUT_OFF, Found, Judged, Line, Peek, Seen, TOP, Top};
+use crate::protocol::{BLOCK, RESULT};
 
 /// Looks at an object.
 pub(super) fn closer(text: &str) -> Line<'_> {
     let mut top = Top::default();
+    let mut judged = Judged::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top));
+    let read = (&mut deserializer).deserialize_map(TopVisitor(&mut top, &mut judged));
+    top.judge(judged);
     match read.and_then(|()| deserializer.end()) {
         Ok(()) => {
             if let Some(Found::Object(peek)) = &mut top.result {
@@ -38,7 +41,7 @@ fn result_of(text: &str) -> Option<&str> {
     serde_json::from_str::<Reply<'_>>(text).ok().map(|reply| reply.result.get())
 }
 
-struct TopVisitor<'t, 'a>(&'t mut Top<'a>);
+struct TopVisitor<'t, 'a>(&'t mut Top<'a>, &'t mut Judged);
 
 impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
     type Value = ();
@@ -49,6 +52,7 @@ impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         let top = self.0;
+        let mut seen = Seen::default();
         while let Some(key) = map.next_key_seed(Name)? {
             match &*key {
                 "id" => top.twice |= top.id.replace(map.next_value_seed(Raw)?).is_some(),
@@ -58,7 +62,8 @@ impl<'a> Visitor<'a> for TopVisitor<'_, 'a> {
                 "error" => top.twice |= top.error.replace(map.next_value_seed(Raw)?).is_some(),
                 "method" => top.twice |= top.method.replace(map.next_value_seed(Raw)?).is_some(),
                 "params" => top.twice |= top.params.replace(map.next_value_seed(Raw)?).is_some(),
-                _ => {
+                other => {
+                    seen.any(other, &TOP, self.1);
                     map.next_value::<IgnoredAny>()?;
                 }
             }
@@ -158,7 +163,9 @@ impl<'a> Visitor<'a> for ResultSeed {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut peek = Peek::default();
+        let mut seen = Seen::default();
         while let Some(key) = map.next_key_seed(Name)? {
+            seen.any(&key, &RESULT, &mut peek.names);
             match &*key {
                 "isError" => peek.is_error = map.next_value_seed(Truth)?,
                 "content" => map.next_value_seed(Blocks(&mut peek))?,
@@ -260,7 +267,7 @@ impl<'a> Visitor<'a> for Blocks<'_, 'a> {
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
         self.0.has_content = true;
-        while let Some(text) = seq.next_element_seed(Block)? {
+        while let Some(text) = seq.next_element_seed(Block(&mut self.0.names))? {
             match text {
                 Some(text) => self.0.push_text(text),
                 None => self.0.other_blocks = true,
@@ -271,9 +278,9 @@ impl<'a> Visitor<'a> for Blocks<'_, 'a> {
 }
 
 /// One block: its text, still as a JSON string, when it is a text block.
-struct Block;
+struct Block<'p>(&'p mut Judged);
 
-impl<'a> DeserializeSeed<'a> for Block {
+impl<'a> DeserializeSeed<'a> for Block<'_> {
     type Value = Option<&'a str>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -281,7 +288,7 @@ impl<'a> DeserializeSeed<'a> for Block {
     }
 }
 
-impl<'a> Visitor<'a> for Block {
+impl<'a> Visitor<'a> for Block<'_> {
     type Value = Option<&'a str>;
 
     else_nothing!(None);
@@ -305,7 +312,9 @@ impl<'a> Visitor<'a> for Block {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut text: Option<&'a str> = None;
+        let mut seen = Seen::default();
         while let Some(key) = map.next_key_seed(Name)? {
+            seen.any(&key, &BLOCK, self.0);
             if key == "text" {
                 text = Some(map.next_value_seed(Raw)?);
             } else {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::closer::closer;
 use super::scan;
+use crate::fold::fold;
 use crate::quote::is_plain;
 
 /// A line of JSON-RPC, looked at once.
@@ -28,6 +29,8 @@ pub struct Line<'a> {
     /// Its params, as the bytes in which they were written.
     pub params: Option<&'a str>,
     pub(super) message: Message<'a>,
+    /// Whether a request has a result or an error beside its method.
+    pub(super) reply_too: bool,
 }
 
 /// Why a line is no message that may go on in the next one.
@@ -58,6 +61,13 @@ pub(super) enum Message<'a> {
 }
 
 impl Line<'_> {
+    /// Whether a request or notification has a result or an error, too: some servers would read it
+    /// as a reply.
+    #[must_use]
+    pub fn is_reply_too(&self) -> bool {
+        self.reply_too
+    }
+
     /// What sort of message it is.
     #[must_use]
     pub fn sort(&self) -> Sort {
@@ -86,6 +96,8 @@ impl Line<'_> {
 /// What matters of a result.
 #[derive(Default)]
 pub(super) struct Peek<'a> {
+    /// What the result's own names and those of its blocks say beside each other.
+    pub names: Judged,
     pub is_error: bool,
     pub has_content: bool,
     /// The text blocks, still as JSON strings: most results have one.
@@ -123,7 +135,8 @@ pub fn peek(bytes: &[u8]) -> Line<'_> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Line::malformed("", "no UTF-8");
     };
-    let text = text.trim_ascii();
+    // Blanks of JSON and no others: some parsers take no form feed.
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
     match text.as_bytes().first() {
         Some(b'{') => {}
         Some(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
@@ -148,32 +161,56 @@ pub(super) struct Top<'a> {
     pub error: Option<&'a str>,
     /// A member stood there before: who reads the first one would read another message.
     pub twice: bool,
+    /// A member's name only folds to one of the protocol's: a parser that takes no notice of case
+    /// would read another message.
+    pub folded: bool,
 }
 
 impl<'a> Line<'a> {
     fn malformed(text: &'a str, why: &'static str) -> Self {
-        Self { text, id: None, method: None, params: None, message: Message::Malformed(why) }
+        let message = Message::Malformed(why);
+        Self { text, id: None, method: None, params: None, message, reply_too: false }
     }
 }
 
+/// The members of a message, as far as their names alone are compared.
+pub(super) const TOP: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 impl<'a> Top<'a> {
+    /// Takes in what the names of the message and of its result say beside each other.
+    pub fn judge(&mut self, own: Judged) {
+        let inner = match &self.result {
+            Some(Found::Object(peek)) => peek.names,
+            _ => Judged::default(),
+        };
+        self.twice |= own.twice | inner.twice;
+        self.folded |= own.folded | inner.folded;
+    }
+
     pub fn line(self, text: &'a str) -> Line<'a> {
         if self.twice {
             return self.broken(text, "a member twice");
         }
+        if self.folded {
+            return self.broken(text, "a member that differs from the protocol's only in case");
+        }
         let (id, params) = (self.id, self.params);
+        let is_error = self.error.is_some_and(|raw| raw != "null");
+        let has_result = !matches!(self.result, None | Some(Found::Null));
+        let reply_too = self.method.is_some() && (is_error || has_result);
         match self.method.map(method_name) {
             Some(Some(method)) => {
-                Line { text, id, method: Some(method), params, message: Message::Other }
+                let message = Message::Other;
+                Line { text, id, method: Some(method), params, message, reply_too }
             }
             Some(None) => self.broken(text, "a method that is no text"),
-            None => Line { text, id, method: None, params, message: self.message() },
+            None => Line { text, id, method: None, params, message: self.message(), reply_too },
         }
     }
 
     pub fn broken(self, text: &'a str, why: &'static str) -> Line<'a> {
         let message = Message::Malformed(why);
-        Line { text, id: self.id, method: None, params: None, message }
+        Line { text, id: self.id, method: None, params: None, message, reply_too: false }
     }
 
     fn message(self) -> Message<'a> {
@@ -186,6 +223,46 @@ impl<'a> Top<'a> {
             (Some(Found::Object(result)), None) => Message::Result(result),
             (Some(Found::NoObject | Found::Null), None) => Message::OddResult,
         }
+    }
+}
+
+/// Which names of the protocol were seen, and whether each was seen once, as it is written there.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Judged {
+    pub twice: bool,
+    pub folded: bool,
+}
+
+/// The names of one object, compared with some of the protocol's.
+#[derive(Default)]
+pub(super) struct Seen(u32);
+
+impl Seen {
+    /// Notes a name. None if it takes a closer look to tell what it is.
+    pub(super) fn plain(&mut self, name: &[u8], known: &[&str], judged: &mut Judged) -> Option<()> {
+        let place = known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name));
+        match place {
+            Some(place) => self.note(place, known[place].as_bytes() == name, judged),
+            None if name.iter().all(u8::is_ascii_graphic) => {}
+            None => return None,
+        }
+        Some(())
+    }
+
+    /// The same for a name that may be anything.
+    pub(super) fn any(&mut self, name: &str, known: &[&str], judged: &mut Judged) {
+        let folded = fold(name);
+        let folded = folded.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+        if let Some(place) = known.iter().position(|known| fold(known) == folded) {
+            self.note(place, known[place] == name, judged);
+        }
+    }
+
+    fn note(&mut self, place: usize, exact: bool, judged: &mut Judged) {
+        let bit = 1 << place;
+        judged.twice |= exact && self.0 & bit != 0;
+        judged.folded |= !exact;
+        self.0 |= bit;
     }
 }
 
@@ -250,7 +327,7 @@ mod tests {
 
     fn same(bytes: &[u8]) {
         let Ok(text) = str::from_utf8(bytes) else { return };
-        let text = text.trim_ascii();
+        let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.starts_with('{') {
             assert_eq!(told(&peek(bytes)), told(&closer(text)), "{text}");
         }

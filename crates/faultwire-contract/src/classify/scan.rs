@@ -3,7 +3,8 @@
 //! A name with an escape in it, a result that is no object, a depth that nobody needs, and whatever
 //! is wrong, are left to a closer look. What is taken here is read as it would be read there.
 
-use super::peek::{Found, Peek, Top};
+use super::peek::{Found, Judged, Peek, Seen, TOP, Top};
+use crate::protocol::{BLOCK, RESULT};
 use crate::quote::first_special;
 
 /// Deeper values are looked at more closely.
@@ -13,6 +14,7 @@ const DEEPEST: u32 = 32;
 pub(super) fn top(text: &str) -> Option<Top<'_>> {
     let mut scan = Scan { text, at: 0 };
     let mut top = Top::default();
+    let (mut seen, mut judged) = (Seen::default(), Judged::default());
     scan.object(|scan, name| {
         let place = match name {
             b"id" => &mut top.id,
@@ -24,11 +26,15 @@ pub(super) fn top(text: &str) -> Option<Top<'_>> {
                 top.twice |= top.result.replace(found).is_some();
                 return Some(());
             }
-            _ => return scan.skip(DEEPEST),
+            other => {
+                seen.plain(other, &TOP, &mut judged)?;
+                return scan.skip(DEEPEST);
+            }
         };
         top.twice |= place.replace(scan.value()?).is_some();
         Some(())
     })?;
+    top.judge(judged);
     (scan.at == text.len()).then_some(top)
 }
 
@@ -40,8 +46,10 @@ struct Scan<'a> {
 impl<'a> Scan<'a> {
     fn result(&mut self) -> Option<Peek<'a>> {
         let mut peek = Peek::default();
+        let mut seen = Seen::default();
         let from = self.at;
         self.object(|scan, name| {
+            seen.plain(name, &RESULT, &mut peek.names)?;
             match name {
                 b"isError" => peek.is_error = scan.truth()?,
                 b"content" => {
@@ -61,7 +69,9 @@ impl<'a> Scan<'a> {
     /// A block of the content, into the peek.
     fn block(&mut self, peek: &mut Peek<'a>) -> Option<()> {
         let mut text = None;
+        let mut seen = Seen::default();
         self.object(|scan, name| {
+            seen.plain(name, &BLOCK, &mut peek.names)?;
             if name == b"text" {
                 text = Some(scan.value()?);
                 Some(())
