@@ -93,6 +93,11 @@ pub struct Client {
     pub token_file: Option<PathBuf>,
     pub role: Option<String>,
     pub tools: Option<Vec<String>>,
+    pub deny: Vec<String>,
+    pub resources: Option<Vec<String>>,
+    pub deny_resources: Vec<String>,
+    pub prompts: Option<Vec<String>>,
+    pub deny_prompts: Vec<String>,
     #[serde(deserialize_with = "maybe_rate")]
     pub rate: Option<Rate>,
     #[serde(deserialize_with = "maybe_allowance")]
@@ -107,6 +112,7 @@ pub struct Mount {
     pub command: Vec<String>,
     pub url: Option<String>,
     pub headers_env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     pub ca_file: Option<PathBuf>,
     pub contract: Option<String>,
     pub profile: Option<String>,

@@ -166,6 +166,23 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The names of the variables whose value is such.
+pub fn variables_with(is_such: impl Fn(&str) -> bool) -> Vec<std::ffi::OsString> {
+    let all = std::env::vars_os();
+    all.filter(|(_, value)| is_such(&value.to_string_lossy())).map(|(name, _)| name).collect()
+}
+
+/// Keeps processes of the same user from reading our environment under `/proc`: servers are
+/// started without the secrets in it. Those of root can read it all the same.
+pub fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+    {
+        tracing::warn!(%error, "servers may be able to read this process's environment");
+    }
+}
+
 /// The variables that are settings of ours, by name.
 pub fn own_variables() -> Vec<std::ffi::OsString> {
     let is_own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("FAULTWIRE_");

@@ -2,6 +2,7 @@
 
 mod args;
 mod chosen;
+mod clients;
 mod command;
 mod config;
 mod demo;
@@ -9,6 +10,7 @@ mod demo_server;
 mod edge;
 mod problem;
 mod progress;
+mod secrets;
 mod server_name;
 mod snippet;
 mod style;

@@ -169,6 +169,7 @@ impl Gateway {
         *self.clients.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&clients);
         // Who may not call any more does not go on listening, either.
         self.mounts.iter().for_each(|mount| mount.keep(|name| clients.still_knows(name, &before)));
+        self.mounts.iter().for_each(|mount| mount.withhold(&renewed.withheld));
         for (name, settings) in renewed.mounts {
             if let Some(mount) = self.mounts.iter().find(|mount| mount.name == name) {
                 mount.renew(settings);

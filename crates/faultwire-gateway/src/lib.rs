@@ -54,7 +54,9 @@ pub use gateway::{Hosts, HttpLimits, MountSettings, Reload, Renewed, Serve, Serv
 pub use guard::access::{ClientSettings, Rate};
 pub use guard::breaker::BreakerSettings;
 pub use guard::budget::{Allowance, Period};
+pub use guard::scope::ScopeSettings;
 pub use mount::{Crowd, Upstream};
 pub use settings::{Arguments, Deadlines, Limits, Restart, Retry, Settings};
+pub use upstream::process::Launch;
 pub use upstream::remote::{RemoteError, RemoteSettings};
 pub use wire::salvage_id;

@@ -24,6 +24,7 @@ use crate::door::Door;
 use crate::edge;
 use crate::failing::Failing;
 use crate::guard::breaker::Breaker;
+use crate::guard::tasks::Tasks;
 use crate::handshake::Handshake;
 use crate::outlet::Outlet;
 use crate::retry::Budget;
@@ -49,6 +50,8 @@ pub(crate) struct Link {
     pub runtime: Option<Handle>,
     /// Shared by all links to the same server.
     pub breaker: Option<Arc<Breaker>>,
+    /// Whose its tasks are, where several clients use it.
+    pub tasks: Option<Arc<Tasks>>,
     /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
     /// taken alone, or after the state's.
     tools: Mutex<Tools>,
@@ -143,6 +146,7 @@ impl Link {
         client: Arc<dyn Outlet>,
         events: Sender<Event>,
         breaker: Option<Arc<Breaker>>,
+        tasks: Option<Arc<Tasks>>,
     ) -> Self {
         let state = State {
             phase: Phase::Up,
@@ -176,6 +180,7 @@ impl Link {
             client,
             runtime,
             breaker,
+            tasks,
             tools,
             state: Mutex::new(state),
         }

@@ -3,6 +3,7 @@
 pub(crate) mod session;
 pub(crate) mod shared;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,10 +18,12 @@ use crate::edge;
 use crate::gateway::{self, MountSettings};
 use crate::guard::access::Access;
 use crate::guard::breaker::Breaker;
+use crate::guard::tasks::Tasks;
 use crate::party::Party;
 use crate::settings::Settings;
 use crate::supervisor::Source;
 use crate::upstream::pool::Pool;
+use crate::upstream::process::Launch;
 use crate::upstream::remote::{Remote, RemoteError, RemoteSettings, Way};
 use session::Session;
 use shared::Shared;
@@ -29,7 +32,7 @@ use shared::Shared;
 #[derive(Clone, Debug)]
 pub enum Upstream {
     /// A server that speaks over stdio, started as often as needed.
-    Command(Vec<OsString>),
+    Command(Launch),
     /// A server behind a URL.
     Url(RemoteSettings),
 }
@@ -78,6 +81,8 @@ pub(crate) struct Mount {
     pub breaker: Arc<Breaker>,
     /// How many servers have not ended yet, whether they are still of use or not.
     pub alive: Arc<AtomicUsize>,
+    /// Whose the tasks are of a server that clients share.
+    tasks: Arc<Tasks>,
     /// Clients without a session, by name.
     parties: Mutex<HashMap<String, Arc<Party>>>,
     /// Those of them that were served under settings before these.
@@ -105,7 +110,7 @@ impl Mount {
         let settings = Arc::new(mount.settings);
         let anybody = gateway::anybody(&door, &settings);
         let behind = match mount.upstream {
-            Upstream::Command(command) => Behind::Command(Arc::new(Pool::new(command))),
+            Upstream::Command(launch) => Behind::Command(Arc::new(Pool::new(launch))),
             Upstream::Url(remote) => Behind::Url(Way::new(&remote)?),
         };
         Ok(Self {
@@ -113,6 +118,7 @@ impl Mount {
             behind,
             breaker: Arc::new(Breaker::new(mount.breaker)),
             alive: Arc::default(),
+            tasks: Arc::default(),
             parties: Mutex::default(),
             former: Mutex::default(),
             crowd: mount.crowd,
@@ -206,6 +212,13 @@ impl Mount {
         drop(shared);
     }
 
+    /// From now on its servers are started without these variables.
+    pub(crate) fn withhold(&self, withheld: &BTreeSet<OsString>) {
+        if let Behind::Command(pool) = &self.behind {
+            pool.withhold(withheld);
+        }
+    }
+
     /// The party of a client that has no session.
     pub(crate) fn party(&self, access: &Arc<Access>) -> Arc<Party> {
         let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,10 +272,20 @@ impl Mount {
             &self.settings(),
             source,
             &self.breaker,
+            &self.tasks,
             &self.alive,
         )?);
         *shared = Some(Arc::clone(&started));
         Ok(started)
+    }
+
+    /// Whose the tasks of a session's server are. A process of its own has tasks of its own; behind
+    /// a URL all sessions may meet the same ones.
+    pub(crate) fn tasks_of_session(&self) -> Arc<Tasks> {
+        match self.behind {
+            Behind::Command(_) => Arc::default(),
+            Behind::Url(_) => Arc::clone(&self.tasks),
+        }
     }
 
     pub(crate) fn is_only_modern(&self) -> bool {

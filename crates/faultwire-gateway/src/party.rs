@@ -10,6 +10,8 @@ use crate::edge;
 use crate::failing::Failing;
 use crate::guard::access::Access;
 use crate::guard::mirror::Head;
+use crate::guard::scope::Kind;
+use crate::guard::targets;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
 
@@ -24,6 +26,8 @@ pub(crate) struct Party {
     /// The name under which it is known here: who showed a token is known better than who says
     /// a name.
     pub name: Option<String>,
+    /// To whom tasks belong that it begins: the client of its token, else its session.
+    pub owner: Box<str>,
     session: Mutex<Session>,
     /// How its session stands, where the contract has rules for that.
     standing: Arc<Mutex<SessionState>>,
@@ -81,6 +85,7 @@ impl Party {
             outlet,
             access: Mutex::default(),
             name: None,
+            owner: owner_of(None, &session),
             session: Mutex::new(session),
             standing: Arc::default(),
         })
@@ -104,7 +109,9 @@ impl Party {
             role: access.role.clone().or(session.role),
             ..session
         };
+        let owner = owner_of(Some(access), &session);
         let party = Self {
+            owner,
             door,
             settings,
             outlet,
@@ -136,14 +143,29 @@ impl Party {
         access.objection(self.contract(), tool)
     }
 
-    /// Whether the client may know of a tool.
-    pub(crate) fn may_call(&self, tool: &str) -> bool {
-        self.access().as_ref().is_none_or(|access| access.may_call(tool))
+    /// Whether the client may know of a thing.
+    pub(crate) fn may_use(&self, kind: Kind, name: &str) -> bool {
+        self.access().as_ref().is_none_or(|access| access.scope().allows(kind, name))
     }
 
-    /// Whether there are tools that it may not know of.
-    pub(crate) fn is_kept_from_tools(&self) -> bool {
-        self.access().as_ref().is_some_and(|access| access.is_kept_from_tools())
+    /// Whether there are things of a kind that it may not know of.
+    pub(crate) fn is_kept_from(&self, kind: Kind) -> bool {
+        self.access().as_ref().is_some_and(|access| access.scope().limits(kind))
+    }
+
+    /// Why the client may not send a request that is no call of a tool, if it may not.
+    pub(crate) fn target_objection(
+        &self,
+        method: &str,
+        params: Option<&str>,
+    ) -> Option<&'static str> {
+        let access = self.access().clone()?;
+        targets::objection(access.scope(), method, params)
+    }
+
+    /// Whether the client may send a notification.
+    pub(crate) fn may_notify(&self, method: &str) -> bool {
+        self.access().as_ref().is_none_or(|access| targets::may_notify(access.scope(), method))
     }
 
     fn access(&self) -> MutexGuard<'_, Option<Arc<Access>>> {
@@ -180,6 +202,13 @@ impl Party {
             trace: None,
             head: None,
         }
+    }
+}
+
+fn owner_of(access: Option<&Access>, session: &Session) -> Box<str> {
+    match access.filter(|access| access.has_token) {
+        Some(access) => format!("client {}", access.name).into(),
+        None => format!("session {}", session.id.as_deref().unwrap_or_default()).into(),
     }
 }
 

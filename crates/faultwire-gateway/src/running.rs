@@ -9,6 +9,7 @@ use std::thread;
 
 use crate::door::Door;
 use crate::guard::breaker::Breaker;
+use crate::guard::tasks::Tasks;
 use crate::link::Link;
 use crate::outlet::Outlet;
 use crate::settings::Settings;
@@ -21,6 +22,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     /// Starts it. `on_over` is called when it has ended for good.
     pub(crate) fn start(
         door: &Arc<Door>,
@@ -28,6 +30,7 @@ impl Running {
         outlet: Arc<dyn Outlet>,
         source: Source,
         breaker: &Arc<Breaker>,
+        tasks: &Arc<Tasks>,
         alive: &Arc<AtomicUsize>,
         on_over: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
@@ -38,6 +41,7 @@ impl Running {
             outlet,
             events.clone(),
             Some(Arc::clone(breaker)),
+            Some(Arc::clone(tasks)),
         ));
         let mut supervisor = Supervisor::start(Arc::clone(&link), source, heard)?;
         spawn("inlet", &events, {

@@ -84,36 +84,6 @@ impl Page {
     }
 }
 
-/// The list of tools in the result of `tools/list`, and the same with those alone that may be
-/// known.
-pub(crate) fn permitted(
-    result: &RawValue,
-    may_call: impl Fn(&str) -> bool,
-) -> Option<(&str, String)> {
-    #[derive(Deserialize)]
-    struct Listed<'a> {
-        #[serde(borrow)]
-        tools: &'a RawValue,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: Box<str>,
-    }
-    let all = serde_json::from_str::<Listed<'_>>(result.get()).ok()?.tools.get();
-    // Some clients take no notice of case, and would read another list than this one.
-    let members: std::collections::HashMap<Box<str>, &RawValue> =
-        serde_json::from_str(result.get()).ok()?;
-    if members.keys().filter(|name| name.eq_ignore_ascii_case("tools")).count() > 1 {
-        return None;
-    }
-    let tools: Vec<&RawValue> = serde_json::from_str(all).ok()?;
-    let is_kept = |tool: &&&RawValue| {
-        serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| may_call(&tool.name))
-    };
-    let kept: Vec<&str> = tools.iter().filter(is_kept).map(|tool| tool.get()).collect();
-    Some((all, format!("[{}]", kept.join(","))))
-}
-
 impl Tool {
     fn read(raw: &RawValue) -> Option<(Box<str>, Self)> {
         #[derive(Deserialize)]

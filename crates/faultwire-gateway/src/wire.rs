@@ -264,9 +264,13 @@ pub fn salvage_id(bytes: &[u8]) -> Option<String> {
     seen.or_else(|| last_id(text)).filter(|id| is_id(id) && id.len() <= 256)
 }
 
-/// Whether it is a text or a number, as ids are.
+/// Whether it is a text or a number that every parser can hold, as ids are.
 pub(crate) fn is_id(raw: &str) -> bool {
-    raw.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+    match raw.as_bytes().first() {
+        Some(b'"') => !raw.contains('\\') || serde_json::from_str::<String>(raw).is_ok(),
+        Some(b'-' | b'0'..=b'9') => !is_odd(raw) || number(raw).is_some(),
+        _ => false,
+    }
 }
 
 /// `"id": …}` where the line ends.

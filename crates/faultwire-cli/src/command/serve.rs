@@ -1,20 +1,20 @@
 //! `serve`: the gateway over HTTP.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use faultwire_gateway::{
-    BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, MountSettings, Rate, Reload,
+    BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, Launch, MountSettings, Reload,
     RemoteSettings, Renewed, Serve, Upstream, serve,
 };
 
 use crate::args::serve::ServeArgs;
 use crate::args::treatment::Treatment;
+use crate::clients::clients;
 use crate::config::{self, Config};
 use crate::problem::Problem;
+use crate::secrets::{self, secret};
 use crate::treatment::set;
 use crate::{Done, edge, server_name, treatment};
 
@@ -29,7 +29,10 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
     edge::tell(treatment::level(&args.treatment, &config)?);
     let mut mounts = mounts(&args, &config)?;
     let clients = clients(&config)?;
-    keep_secrets(&mut mounts, &clients);
+    let withheld = secrets::keep(&mut mounts, &clients, &config);
+    if !withheld.is_empty() || clients.iter().any(|client| client.token.is_some()) {
+        edge::hide_environment();
+    }
     let listen = listen(&args, &config, &clients)?;
     let (log, place) = treatment::open_log(&args.treatment, &config, "serve", &mounts[0].name)?;
     let mut limits = HttpLimits::default();
@@ -143,9 +146,9 @@ fn reload(args: ServeArgs, listen: SocketAddr) -> Reload {
             let mut mounts = mounts(&args, &config)?;
             let clients = clients(&config)?;
             closed_to_others(listen, &config, &clients)?;
-            keep_secrets(&mut mounts, &clients);
+            let withheld = secrets::keep(&mut mounts, &clients, &config);
             let mounts = mounts.into_iter().map(|mount| (mount.name, mount.settings)).collect();
-            Ok(Renewed { clients, mounts })
+            Ok(Renewed { clients, mounts, withheld })
         };
         renewed().map_err(|problem| problem.to_string())
     })
@@ -167,7 +170,7 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
     if mounts.is_empty() {
         let demo = vec![edge::program().into_os_string(), "demo-server".into()];
         let name = args.name.clone().unwrap_or_else(|| "demo".to_owned());
-        mounts.push(mount(name, Upstream::Command(demo), &args.treatment, config, None)?);
+        mounts.push(mount(name, Upstream::Command(demo.into()), &args.treatment, config, None)?);
     }
     let mut names = BTreeSet::new();
     for (number, mount) in mounts.iter().enumerate() {
@@ -221,12 +224,20 @@ fn typed(args: &ServeArgs) -> Result<Option<(String, Upstream)>, Problem> {
         return Ok(None);
     }
     let name = named(&server_name::of(&args.command));
-    Ok(Some((name, Upstream::Command(args.command.clone()))))
+    Ok(Some((name, Upstream::Command(args.command.clone().into()))))
 }
 
 fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upstream, Problem> {
     match (&mount.url, mount.command.is_empty()) {
-        (None, false) => Ok(Upstream::Command(mount.command.iter().map(OsString::from).collect())),
+        (None, false) => {
+            let command = mount.command.iter().map(OsString::from).collect();
+            let mut given = Vec::new();
+            for (name, variable) in &mount.env {
+                let value = secret(Some(variable), None, &place("env"))?.unwrap_or_default();
+                given.push((name.into(), value.into()));
+            }
+            Ok(Upstream::Command(Launch { command, given, ..Launch::default() }))
+        }
         (Some(url), true) => {
             let mut remote = remote(url, &place("url"))?;
             let headers = place("headers_env");
@@ -253,123 +264,4 @@ fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upst
 fn remote(url: &str, place: &str) -> Result<RemoteSettings, Problem> {
     RemoteSettings::at(url)
         .map_err(|e| Problem::bad(place, e.to_string(), "write it as http://127.0.0.1:3000/mcp"))
-}
-
-fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
-    let rates = config.tool.iter().filter_map(|(name, tool)| Some((name.clone(), tool.rate?)));
-    let tool_rates: HashMap<String, Rate> = rates.collect();
-    let mut clients = Vec::new();
-    let mut tokens = BTreeSet::new();
-    for (number, client) in config.client.iter().enumerate() {
-        let place = |key: &str| config.place(&["client", &number.to_string(), key]);
-        if client.name.is_empty() {
-            let what = "the client has no name";
-            return Err(Problem::bad(&place("name"), what, "give each client a name"));
-        }
-        let broken = client.tools.iter().flatten().find(|pattern| !is_pattern(pattern));
-        if let Some(pattern) = broken {
-            let what = format!("{pattern:?} is no pattern: a bracket is not closed");
-            return Err(Problem::bad(&place("tools"), what, "write \"read_*\", say"));
-        }
-        let key = if client.token_env.is_some() { "token_env" } else { "token_file" };
-        let place = place(key);
-        let token = secret(client.token_env.as_deref(), client.token_file.as_ref(), &place)?;
-        if token.as_ref().is_some_and(|token| !tokens.insert(token.clone())) {
-            let help = "give each client a token of its own";
-            let what = format!("client {:?} has the token of another client", client.name);
-            return Err(Problem::bad(&place, what, help));
-        }
-        clients.push(ClientSettings {
-            name: client.name.clone(),
-            token,
-            role: client.role.clone(),
-            tools: client.tools.clone(),
-            rate: client.rate,
-            tool_rates: tool_rates.clone(),
-            budget: client.budget,
-        });
-    }
-    if clients.is_empty() && !tool_rates.is_empty() {
-        clients.push(ClientSettings { tool_rates, ..ClientSettings::default() });
-    }
-    Ok(clients)
-}
-
-/// Whether every bracket of a pattern is closed; one that is not fits nothing.
-fn is_pattern(pattern: &str) -> bool {
-    let mut open = None;
-    let mut escaped = false;
-    for c in pattern.chars() {
-        match (c, open) {
-            _ if escaped => escaped = false,
-            ('\\', _) => escaped = true,
-            ('[', None) => open = Some(']'),
-            ('{', None) => open = Some('}'),
-            (c, Some(close)) if c == close => open = None,
-            _ => {}
-        }
-    }
-    open.is_none()
-}
-
-/// A shorter secret could be a word that stands in any text.
-const SHORTEST_SECRET: usize = 6;
-
-/// How a secret is to be taken, which may stand before it.
-const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "apikey"];
-
-/// No failure tells a secret of the settings, even if a server repeats it.
-fn keep_secrets(mounts: &mut [MountSettings], clients: &[ClientSettings]) {
-    let mut secrets: BTreeSet<String> =
-        clients.iter().filter_map(|client| client.token.clone()).collect();
-    for mount in &*mounts {
-        let Upstream::Url(remote) = &mount.upstream else { continue };
-        let values = remote.headers.values().filter_map(|value| value.to_str().ok());
-        let is_scheme = |word: &&str| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known));
-        for value in values {
-            secrets.insert(value.to_owned());
-            let words = value.split([' ', '\t', ';', ',']).filter(|word| !is_scheme(word));
-            for word in words {
-                secrets.insert(word.to_owned());
-                // Of a pair such as a cookie it is the value.
-                secrets.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
-            }
-        }
-    }
-    secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
-    if secrets.is_empty() {
-        return;
-    }
-    for mount in mounts {
-        let contract = mount.settings.contract.keeping(secrets.iter().map(String::as_str));
-        mount.settings.contract = Arc::new(contract);
-    }
-}
-
-/// A secret from where secrets are kept. It is never printed.
-fn secret(
-    variable: Option<&str>,
-    file: Option<&PathBuf>,
-    place: &str,
-) -> Result<Option<String>, Problem> {
-    let text = match (variable, file) {
-        (None, None) => return Ok(None),
-        (Some(variable), None) => edge::variable(variable).ok_or_else(|| {
-            let what = format!("the environment variable {variable} is not set");
-            Problem::bad(place, what, "set it before starting faultwire")
-        })?,
-        (None, Some(file)) => edge::file(file).map_err(|e| e.asked_at(place.to_owned()))?,
-        (Some(_), Some(_)) => {
-            return Err(Problem::bad(
-                place,
-                "there are two tokens",
-                "name one of token_env and token_file",
-            ));
-        }
-    };
-    let text = text.trim().to_owned();
-    if text.is_empty() {
-        return Err(Problem::bad(place, "the token is empty", "an empty secret is none"));
-    }
-    Ok(Some(text))
 }

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use faultwire_gateway::{Settings, WrapError, wrap};
+use faultwire_gateway::{Launch, Settings, WrapError, wrap};
 
 use crate::args::wrap::WrapArgs;
 use crate::config::Config;
 use crate::problem::Problem;
-use crate::{Done, edge, server_name, snippet, treatment};
+use crate::{Done, edge, secrets, server_name, snippet, treatment};
 
 pub fn run(args: &WrapArgs) -> Result<Done, Problem> {
     // Who only asks for settings to paste is a person.
@@ -46,7 +46,10 @@ impl Prepared {
         edge::tell(treatment::level(&args.treatment, &config)?);
         let (log, dir) = treatment::open_log(&args.treatment, &config, "wrap", &name)?;
         tracing::info!(contract = settings.contract.name, audit = %dir.display(), "wrapping {name}");
-        let wrapped = wrap(settings, &log, &args.command, edge::streams()?);
+        // A file that `serve` uses, too, may name secrets.
+        let withheld = secrets::named(&config);
+        let launch = Launch { withheld, ..args.command.clone().into() };
+        let wrapped = wrap(settings, &log, launch, edge::streams()?);
         let closed = log.close();
         wrapped.map_err(|e| match &e {
             WrapError::Start { command, error } => Problem::Startup {

@@ -25,6 +25,7 @@ use crate::running::spawn;
 use crate::settings::Settings;
 use crate::supervisor::{Event, Source, Supervisor};
 use crate::upstream::pool::Pool;
+use crate::upstream::process::Launch;
 use crate::wire::salvage_id;
 
 /// So many lines are passed on together, even if more are there: the other side can begin with
@@ -63,9 +64,10 @@ pub enum WrapError {
 pub fn wrap(
     settings: Settings,
     log: &Log,
-    command: &[OsString],
+    launch: Launch,
     streams: Streams,
 ) -> Result<(), WrapError> {
+    let command = launch.command.first().cloned().unwrap_or_default();
     let (events, heard) = channel();
     let (queue, errands) = channel();
     let settings = Arc::new(settings);
@@ -76,16 +78,10 @@ pub fn wrap(
     }));
     let session = session_of(&settings);
     let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
-    let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone(), None));
-    let mut supervisor = Supervisor::start(
-        Arc::clone(&link),
-        Source::Command(Arc::new(Pool::new(command.to_vec()))),
-        heard,
-    )
-    .map_err(|error| WrapError::Start {
-        command: command.first().cloned().unwrap_or_default(),
-        error,
-    })?;
+    let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone(), None, None));
+    let mut supervisor =
+        Supervisor::start(Arc::clone(&link), Source::Command(Arc::new(Pool::new(launch))), heard)
+            .map_err(|error| WrapError::Start { command, error })?;
     let (made, to_record) = channel();
     spawn("door", &events, {
         let door = Arc::clone(&door);

@@ -1,5 +1,7 @@
 //! How a gateway is set up, and with what it can be renewed.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -72,6 +74,8 @@ pub struct Renewed {
     pub clients: Vec<ClientSettings>,
     /// How calls are treated, by mount.
     pub mounts: Vec<(String, Settings)>,
+    /// Variables of the environment that no server is given.
+    pub withheld: BTreeSet<OsString>,
 }
 
 /// Reads the settings again.

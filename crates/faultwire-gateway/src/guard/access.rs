@@ -1,6 +1,5 @@
 //! Who may do what, and how often.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::failing::Failing;
 use crate::guard::budget::{Allowance, Budgets};
+use crate::guard::scope::{Kind, Scope, ScopeSettings};
 
 /// So many in such a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub struct ClientSettings {
     pub token: Option<String>,
     /// Its role, for contracts that show it.
     pub role: Option<String>,
-    /// Patterns of the tools that it may call; none is all.
-    pub tools: Option<Vec<String>>,
+    /// Patterns of the tools, prompts and resources that it may use.
+    pub scope: ScopeSettings,
     /// How often it may call.
     pub rate: Option<Rate>,
     /// How often it may call each of these tools.
@@ -63,7 +63,9 @@ pub(crate) struct Clients {
 pub(crate) struct Access {
     pub name: String,
     pub role: Option<String>,
-    tools: Option<Vec<String>>,
+    /// Whether the client has shown who it is.
+    pub has_token: bool,
+    scope: Scope,
     rate: Option<Limiter>,
     tool_rates: HashMap<String, Limiter>,
     budget: Option<Allowance>,
@@ -132,11 +134,6 @@ impl Clients {
     }
 }
 
-/// A name in which no part is a directory: `*` stands for all of it.
-fn flat(name: &str) -> Cow<'_, str> {
-    if name.contains('/') { name.replace('/', "\u{1f}").into() } else { name.into() }
-}
-
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
@@ -151,12 +148,12 @@ impl Access {
             let before = before.and_then(|before| before.tool_rates.get(tool));
             Some((tool.clone(), limiter(*rate, before)?))
         };
-        let patterns = |tools: &Vec<String>| tools.iter().map(|tool| flat(tool).into()).collect();
         let rate_before = before.and_then(|before| before.rate.as_ref());
         Self {
             name: client.name.clone(),
             role: client.role.clone(),
-            tools: client.tools.as_ref().map(patterns),
+            has_token: client.token.is_some(),
+            scope: Scope::new(&client.scope),
             rate: client.rate.and_then(|rate| limiter(rate, rate_before)),
             tool_rates: client.tool_rates.iter().filter_map(of_tool).collect(),
             budget: client.budget,
@@ -167,7 +164,7 @@ impl Access {
     /// What is against a call, if something is. It is paid for if nothing is.
     pub(crate) fn objection(&self, contract: &Contract, tool: Option<&str>) -> Option<Failing> {
         let refused = |condition| Failing::observed(contract, condition).outcome(Outcome::NotSent);
-        if tool.is_some_and(|tool| !self.may_call(tool)) {
+        if tool.is_some_and(|tool| !self.scope.allows(Kind::Tool, tool)) {
             // The same words whether there is such a tool or not.
             return Some(
                 refused(Condition::Forbidden).saying("This client may not call this tool"),
@@ -193,21 +190,14 @@ impl Access {
         )
     }
 
-    /// Whether the client may call this tool.
-    pub(crate) fn may_call(&self, tool: &str) -> bool {
-        let tool = flat(tool);
-        let fits = |pattern: &String| fast_glob::glob_match(pattern, &*tool);
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(fits))
-    }
-
-    /// Whether there are tools that it may not call.
-    pub(crate) fn is_kept_from_tools(&self) -> bool {
-        self.tools.is_some()
+    /// What the client may use.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
     }
 
     /// Whether there is anything to look at.
     pub(crate) fn is_free(&self) -> bool {
-        self.tools.is_none()
+        self.scope.is_free()
             && self.rate.is_none()
             && self.tool_rates.is_empty()
             && self.budget.is_none()

@@ -51,8 +51,16 @@ impl Session {
             facts,
             None,
         );
-        let running =
-            Running::start(door, settings, outlet, source, &mount.breaker, &mount.alive, on_over)?;
+        let running = Running::start(
+            door,
+            settings,
+            outlet,
+            source,
+            &mount.breaker,
+            &mount.tasks_of_session(),
+            &mount.alive,
+            on_over,
+        )?;
         streams.belong_to(&running.link);
         let used = Mutex::new(edge::now());
         Ok(Arc::new(Self {

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use crate::door::Door;
 use crate::era::{self, Era};
 use crate::guard::breaker::Breaker;
+use crate::guard::tasks::Tasks;
 use crate::outlet::Outlet;
 use crate::patched::Patched;
 use crate::running::Running;
@@ -54,13 +55,22 @@ impl Shared {
         settings: &Arc<Settings>,
         source: Source,
         breaker: &Arc<Breaker>,
+        tasks: &Arc<Tasks>,
         alive: &Arc<AtomicUsize>,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
-        let running =
-            Running::start(door, settings, Arc::new(Nobody), source, breaker, alive, on_over)?;
+        let running = Running::start(
+            door,
+            settings,
+            Arc::new(Nobody),
+            source,
+            breaker,
+            tasks,
+            alive,
+            on_over,
+        )?;
         Ok(Self {
             running,
             ids: AtomicU64::new(1),

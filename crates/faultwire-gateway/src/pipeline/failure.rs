@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Method};
 use crate::failing::{Failing, Said};
+use crate::guard::scope::Kind;
 use crate::link::{Link, Verdict};
 use crate::party::Bridged;
 use crate::patched::Patched;
@@ -105,7 +106,8 @@ impl Link {
             Condition::UnknownTool => {
                 let near = self.tools().nearest(name).map(str::to_owned);
                 // Nobody is led to a tool that is kept from them.
-                let near = near.filter(|near| call.party().is_none_or(|p| p.may_call(near)));
+                let near =
+                    near.filter(|near| call.party().is_none_or(|p| p.may_use(Kind::Tool, near)));
                 failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
             }
             Condition::InvalidArguments => {

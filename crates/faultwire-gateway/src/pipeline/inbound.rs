@@ -3,7 +3,8 @@
 use std::sync::MutexGuard;
 use std::time::Instant;
 
-use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, peek};
+use faultwire_contract::protocol::REQUESTS;
+use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, ambiguity, peek};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
+use crate::guard::tasks;
 use crate::link::{LEFT_ALONE, Link, Phase, State, Verdict};
 use crate::party::Asker;
 use crate::request::ToolCall;
@@ -31,6 +33,12 @@ pub(crate) struct Place {
 impl Link {
     /// A line of the client.
     pub(crate) fn hear_client(&self, asker: Asker<'_>, line: &[u8], place: Place) -> Verdict {
+        if let Some(clean) = on_one_line(line) {
+            return match self.hear_client(asker, &clean, place) {
+                Verdict::Pass => Verdict::Instead(clean),
+                verdict => verdict,
+            };
+        }
         match line.trim_ascii_start().first() {
             None => return Verdict::Drop,
             Some(b'[') => {
@@ -64,7 +72,7 @@ impl Link {
     pub(crate) fn overlong_of_client(&self, asker: Asker<'_>, part: &[u8]) -> Verdict {
         let id = wire::salvage_id(part);
         let id = id.as_deref();
-        let answers = |id: &&str| !names_method(part) && self.state().asked.remove(*id).is_some();
+        let answers = |id: &&str| !says_method(part) && self.state().asked.remove(*id).is_some();
         if let Some(id) = id.filter(answers) {
             let message = "The client's answer is too long";
             return Verdict::Instead(wire::error(
@@ -93,25 +101,72 @@ impl Link {
         line: &Line<'_>,
         place: Place,
     ) -> Verdict {
+        let deep = deeper_than(line.text.as_bytes(), self.settings().limits.depth);
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(asker, id, line, place),
-            // No server must run what nobody has checked, and nobody could be answered.
+            (Sort::Malformed(why), id) => return self.malformed_line(asker, bytes, id, why),
+            // A request is refused under its own id, and in the words of a limit.
+            (Sort::Request, Some(_)) if deep => {}
+            _ if deep => return self.refuse_line(asker, bytes, "it is nested too deeply"),
+            (sort, id) => {
+                if let Some(found) = ambiguity(line) {
+                    let asked = id.filter(|id| sort == Sort::Request && wire::is_id(id));
+                    return match asked {
+                        Some(id) => self.refuse_request(asker, id, line, place, &found.to_string()),
+                        None => self.malformed_line(asker, bytes, id, &found.to_string()),
+                    };
+                }
+            }
+        }
+        match (line.sort(), line.id) {
+            (Sort::Request, Some(id)) => self.request(asker, id, line, place, deep),
+            // No server must run what was not checked, and there is no id to answer to.
+            (Sort::Request | Sort::Notification, _) if is_request(line) => {
+                self.refuse_line(asker, bytes, "a request without an id")
+            }
             (Sort::Request | Sort::Notification, _)
-                if line.method.as_deref() == Some(wire::TOOLS_CALL) =>
+                if !asker.party.may_notify(line.method.as_deref().unwrap_or_default()) =>
             {
-                self.refuse_line(asker, bytes, "a call without an id")
+                self.refuse_line(asker, bytes, "this client may not send this notification")
             }
             (Sort::Request | Sort::Notification, _) => self.notification(line, bytes, place),
             (Sort::Reply, Some(id)) => self.answer_to_server(id),
-            // It is for the server to make something of it, if that asked.
-            (Sort::Malformed(_), Some(id))
-                if !names_method(bytes) && self.state().asked.remove(id).is_some() =>
-            {
-                Verdict::Pass
+            (Sort::Reply | Sort::Malformed(_), _) => {
+                self.refuse_line(asker, bytes, "a reply without an id")
             }
-            (Sort::Malformed(why), _) => self.refuse_line(asker, bytes, why),
-            (Sort::Reply, None) => self.refuse_line(asker, bytes, "a reply without an id"),
         }
+    }
+
+    /// A request that a server could read in another way than it was judged.
+    fn refuse_request(
+        &self,
+        asker: Asker<'_>,
+        id: &str,
+        line: &Line<'_>,
+        place: Place,
+        why: &str,
+    ) -> Verdict {
+        let method = method(line.method.as_deref().unwrap_or_default(), None);
+        let call = Call::new(asker, line, id, method, None, place.now);
+        let message = format!("The request is ambiguous: {why}");
+        call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
+        Verdict::Drop
+    }
+
+    /// A line that is no message, or could be read as two. If the server waits for an answer
+    /// under its id, an error of our own is that answer: no byte of the line reaches it.
+    fn malformed_line(
+        &self,
+        asker: Asker<'_>,
+        bytes: &[u8],
+        id: Option<&str>,
+        why: &str,
+    ) -> Verdict {
+        let asked = id.filter(|_| !says_method(bytes));
+        let known = asked.and_then(|id| self.state().asked.remove_entry(id));
+        let Some((id, _)) = known else { return self.refuse_line(asker, bytes, why) };
+        self.event("malformed_answer", &serde_json::json!({ "why": why, "bytes": bytes.len() }));
+        let message = "The client's answer is not a valid message";
+        Verdict::Instead(wire::error(Some(&id), wire::INVALID_REQUEST, message, b"null"))
     }
 
     fn refuse_line(&self, asker: Asker<'_>, bytes: &[u8], why: &str) -> Verdict {
@@ -179,14 +234,21 @@ impl Link {
         if sent && up && place.room > 0 { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn request(&self, asker: Asker<'_>, id: &str, line: &Line<'_>, place: Place) -> Verdict {
+    fn request(
+        &self,
+        asker: Asker<'_>,
+        id: &str,
+        line: &Line<'_>,
+        place: Place,
+        deep: bool,
+    ) -> Verdict {
         if !wire::is_id(id) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
             self.door.refuse(asker, None, wire::INVALID_REQUEST, failing);
             return Verdict::Drop;
         }
         let name = line.method.as_deref().unwrap_or_default();
-        if deeper_than(line.text.as_bytes(), self.settings().limits.depth) {
+        if deep {
             let method = method(name, None);
             let call = Call::new(asker, line, id, method, None, place.now);
             let message =
@@ -196,7 +258,12 @@ impl Link {
         }
         if name != wire::TOOLS_CALL {
             let method = method(name, line.params);
-            return self.open(Call::new(asker, line, id, method, None, place.now), place);
+            let call = Call::new(asker, line, id, method, None, place.now);
+            if let Some(failing) = self.target_refusal(asker, name, line.params) {
+                call.fail(failing);
+                return Verdict::Drop;
+            }
+            return self.open(call, place);
         }
         let params = ToolCall::read(line.params);
         let tool = params.as_ref().map(|params| &*params.name);
@@ -205,7 +272,13 @@ impl Link {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
         };
-        if let Some(failing) = asker.party.objection(Some(&params.name)) {
+        if params.name.chars().any(char::is_control) {
+            let message = "The tool's name has a control character";
+            call.fail(self.bad(Aspect::Value).saying(message).outcome(Outcome::NotSent));
+            return Verdict::Drop;
+        }
+        let refused = asker.party.objection(Some(&params.name));
+        if let Some(failing) = refused.or_else(|| self.task_refusal(asker, name, line.params)) {
             call.fail(failing);
             return Verdict::Drop;
         }
@@ -236,6 +309,37 @@ impl Link {
                 None => self.open(call, place),
             },
         }
+    }
+
+    /// Why a request that is no call of a tool is refused for what it names.
+    fn target_refusal(
+        &self,
+        asker: Asker<'_>,
+        method: &str,
+        params: Option<&str>,
+    ) -> Option<Failing> {
+        let refused = asker.party.target_objection(method, params).map(|why| {
+            Failing::observed(self.contract(), Condition::Forbidden)
+                .saying(why)
+                .outcome(Outcome::NotSent)
+        });
+        refused.or_else(|| self.task_refusal(asker, method, params))
+    }
+
+    /// Why a request is refused for the tasks that it names: another's is not found.
+    fn task_refusal(
+        &self,
+        asker: Asker<'_>,
+        method: &str,
+        params: Option<&str>,
+    ) -> Option<Failing> {
+        let tasks = self.tasks.as_ref()?;
+        let is_own = |id: &String| tasks.is_owner(&asker.party.owner, id);
+        if tasks::named(method, params).is_ok_and(|named| named.iter().all(is_own)) {
+            return None;
+        }
+        let failing = self.bad(Aspect::Value).saying("Task not found").outcome(Outcome::NotSent);
+        Some(Failing { rpc: Some(wire::INVALID_PARAMS), is_protocol: true, ..failing })
     }
 
     /// Opens a call, or says why not.
@@ -328,9 +432,26 @@ impl Link {
     }
 }
 
-/// Whether it was meant as a request, or may have been: both sides count their ids from 1.
-fn names_method(bytes: &[u8]) -> bool {
+/// Whether a broken line may have been meant as a request: both sides count their ids from 1.
+fn says_method(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"\"method\"").is_some()
+}
+
+/// Whether a message without an id names what only a request may ask for.
+fn is_request(line: &Line<'_>) -> bool {
+    line.method.as_deref().is_some_and(|method| REQUESTS.contains(&method))
+}
+
+/// The line without carriage returns in it. Servers that read in text mode end a line at each, so
+/// that a value inside a message could become a message of its own.
+fn on_one_line(line: &[u8]) -> Option<Vec<u8>> {
+    let inner = line.trim_ascii_end();
+    memchr::memchr(b'\r', inner)?;
+    // They can only stand between the members: in a text they would be escaped.
+    let blank = |b: &u8| if *b == b'\r' { b' ' } else { *b };
+    let mut line: Vec<u8> = inner.iter().map(blank).collect();
+    line.push(b'\n');
+    Some(line)
 }
 
 fn method(name: &str, params: Option<&str>) -> Method {

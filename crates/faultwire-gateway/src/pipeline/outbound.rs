@@ -10,13 +10,14 @@ use crate::call::{Call, Ear, Method};
 use crate::edge;
 use crate::era;
 use crate::failing::Failing;
-use crate::guard::version;
+use crate::guard::filter::permitted;
+use crate::guard::{targets, tasks, version};
 use crate::link::{Asked, Link, Phase, Verdict};
 use crate::orders::Orders;
 use crate::outlet::Reach;
 use crate::party::Bridged;
 use crate::patched::Patched;
-use crate::tools::{Page, permitted};
+use crate::tools::Page;
 use crate::wire;
 use faultwire_contract::nesting::deeper_than;
 
@@ -166,17 +167,13 @@ impl Link {
         if let Some(breaker) = &self.breaker {
             breaker.worked();
         }
-        let is_list = matches!(call.method, Method::ToolsList { .. });
-        if let Some(party) = call.party().filter(|party| is_list && party.is_kept_from_tools()) {
-            let listed = result_of(bytes);
-            let Some((all, kept)) = listed.and_then(|l| permitted(l, |tool| party.may_call(tool)))
-            else {
-                // Nobody knows what it tells of tools that are kept from this client.
-                let why = "a tool list that cannot be read";
+        match self.filtered(&call, bytes) {
+            Ok(None) => {}
+            Ok(Some((all, kept))) => reply.instead_of(all, kept),
+            Err(why) => {
                 self.fail(call, Failing::classified(malformed(self.contract(), why)));
                 return Verdict::Drop;
-            };
-            reply.instead_of(all, kept);
+            }
         }
         if let (Some(spans), Some(party)) = (&self.door.spans, call.party()) {
             spans.ended(&call, party, None);
@@ -208,6 +205,34 @@ impl Link {
             }
         }
         if call.answer(line, reply) { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    /// The list in a reply and what of it the client may know, where that is not all; an error if
+    /// it cannot be told. Tasks that the reply tells of are the client's from now on.
+    fn filtered<'a>(
+        &self,
+        call: &Call,
+        bytes: &'a [u8],
+    ) -> Result<Option<(&'a str, String)>, &'static str> {
+        let Some(party) = call.party() else { return Ok(None) };
+        let method = call.method.name();
+        if let Some(tasks) = &self.tasks {
+            if method == tasks::LIST {
+                let is_owner = |id: &str| tasks.is_owner(&party.owner, id);
+                let kept = result_of(bytes).and_then(|l| permitted(l, "tasks", "taskId", is_owner));
+                return kept.map(Some).ok_or("a task list that cannot be read");
+            }
+            if !method.starts_with("tasks/") {
+                tasks.learn(&party.owner, bytes);
+            }
+        }
+        let Some((kind, list, name)) = targets::listed_by(method) else { return Ok(None) };
+        if !party.is_kept_from(kind) {
+            return Ok(None);
+        }
+        let kept = result_of(bytes)
+            .and_then(|l| permitted(l, list, name, |name| party.may_use(kind, name)));
+        kept.map(Some).ok_or("a list that cannot be read")
     }
 
     /// A request of the server to the client.

@@ -1,15 +1,16 @@
 //! Servers of one command: some are started before anybody needs them, so that a session does not
 //! have to wait until its server is up.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::upstream::process::{self, Started};
+use crate::upstream::process::{self, Launch, Started};
 
 /// All servers of a command that nobody uses yet.
 pub(crate) struct Pool {
-    command: Vec<OsString>,
+    launch: Mutex<Launch>,
     state: Mutex<State>,
 }
 
@@ -22,8 +23,25 @@ struct State {
 }
 
 impl Pool {
-    pub(crate) fn new(command: Vec<OsString>) -> Self {
-        Self { command, state: Mutex::default() }
+    pub(crate) fn new(launch: Launch) -> Self {
+        Self { launch: Mutex::new(launch), state: Mutex::default() }
+    }
+
+    /// From now on servers are started without these variables. Those that were started with one of
+    /// them and are not in use end.
+    pub(crate) fn withhold(&self, withheld: &BTreeSet<OsString>) {
+        let mut launch = self.launch.lock().unwrap_or_else(PoisonError::into_inner);
+        if launch.withheld == *withheld {
+            return;
+        }
+        launch.withheld.clone_from(withheld);
+        drop(launch);
+        drop(std::mem::take(&mut self.state().spare));
+    }
+
+    fn start(&self) -> io::Result<Started> {
+        let launch = self.launch.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        process::start(&launch)
     }
 
     /// A server that runs: one that was started before, or a new one.
@@ -34,7 +52,7 @@ impl Pool {
                 return Ok(spare);
             }
         }
-        process::start(&self.command)
+        self.start()
     }
 
     /// Starts servers until there are so many to spare. A command that cannot be started is told
@@ -52,7 +70,7 @@ impl Pool {
             }
             state.starting += 1;
             drop(state);
-            let started = process::start(&self.command);
+            let started = self.start();
             let mut state = self.state();
             state.starting -= 1;
             match started {
@@ -87,7 +105,7 @@ mod tests {
     use super::*;
 
     fn pool(script: &str) -> Pool {
-        Pool::new(["sh", "-c", script].map(OsString::from).to_vec())
+        Pool::new(["sh", "-c", script].map(OsString::from).to_vec().into())
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One run of the server: a process with a group of its own, so that what it starts ends with it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,11 +42,39 @@ impl Drop for Process {
 #[derive(Clone)]
 pub(crate) struct Group(Arc<Mutex<Option<Pid>>>);
 
+/// How a server is started.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Variables that it is given beside the environment.
+    pub given: Vec<(OsString, OsString)>,
+    /// Variables of the environment that it is not given: they are secrets of others (X2).
+    pub withheld: BTreeSet<OsString>,
+}
+
+impl From<Vec<OsString>> for Launch {
+    fn from(command: Vec<OsString>) -> Self {
+        Self { command, ..Self::default() }
+    }
+}
+
+/// A variable's value may be a secret, and is not printed.
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
 /// Starts the server. Its stderr is ours.
-pub(crate) fn start(command: &[OsString]) -> io::Result<Started> {
-    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
+    let (program, arguments) = launch.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    for name in &launch.withheld {
+        command.env_remove(name);
+    }
+    command.envs(launch.given.iter().map(|(name, value)| (name, value)));
     let mut child = with_usual_pages(|| command.spawn())?;
     let missing = || io::Error::other("the server was started without a pipe");
     let stdin = child.stdin.take().ok_or_else(missing)?;
