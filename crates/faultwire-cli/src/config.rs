@@ -61,6 +61,7 @@ pub struct Serve {
     pub port: Option<u16>,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
+    pub trusted_proxies: Vec<String>,
     pub threads: Option<usize>,
     pub body_bytes: Option<usize>,
     pub header_bytes: Option<usize>,

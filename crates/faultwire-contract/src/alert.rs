@@ -78,6 +78,9 @@ struct Key {
     client: [u64; 2],
 }
 
+/// The code of refusals that are counted by their source.
+const SOURCES: u32 = u32::MAX;
+
 /// The times of one pair, in microseconds. Most pairs have one, which takes no memory of its own.
 #[derive(Debug)]
 struct Track {
@@ -120,23 +123,42 @@ impl Alerts {
             Paging::Never => None,
             Paging::Every => Some(1),
             Paging::MoreThan { events, within } => {
-                self.turn();
-                let now = self.now;
-                let key =
-                    Key { code: u32::try_from(code).unwrap_or(u32::MAX), client: hash(client) };
-                if let Some(track) = self.old.remove(&key) {
-                    self.young.insert(key, track);
-                }
-                let (now, within) = (micros(now), micros(within));
-                if let Some(track) = self.young.get_mut(&key) {
-                    track.add(now, events, within)
-                } else {
-                    self.young.insert(key, Track::new(now, events == 0));
-                    (events == 0).then_some(1)
-                }
+                let code = u32::try_from(code).unwrap_or(u32::MAX);
+                self.count(Key { code, client: hash(client) }, events, within)
             }
         };
         Some(count.map(|count| Page { level: &self.levels[level].name, count }))
+    }
+
+    /// Takes in one refusal of a client that is not known, at time `t`. Whatever its code, it is
+    /// counted by its source, on the first level that pages on a threshold (X4): nobody who can
+    /// open a socket can page at will.
+    pub fn observe_source(&mut self, t: Duration, source: &str) -> Option<Page<'_>> {
+        self.now = self.now.max(t);
+        let threshold = |level: &Level| match level.paging {
+            Paging::MoreThan { events, within } => Some((events, within)),
+            Paging::Never | Paging::Every => None,
+        };
+        let mut levels = self.levels.iter().enumerate();
+        let (level, (events, within)) =
+            levels.find_map(|(place, level)| Some((place, threshold(level)?)))?;
+        let count = self.count(Key { code: SOURCES, client: hash(source) }, events, within)?;
+        Some(Page { level: &self.levels[level].name, count })
+    }
+
+    /// Counts one event of a pair; the count when it pages.
+    fn count(&mut self, key: Key, events: usize, within: Duration) -> Option<usize> {
+        self.turn();
+        if let Some(track) = self.old.remove(&key) {
+            self.young.insert(key, track);
+        }
+        let (now, within) = (micros(self.now), micros(within));
+        if let Some(track) = self.young.get_mut(&key) {
+            track.add(now, events, within)
+        } else {
+            self.young.insert(key, Track::new(now, events == 0));
+            (events == 0).then_some(1)
+        }
     }
 
     /// How many pairs were forgotten while they still counted.

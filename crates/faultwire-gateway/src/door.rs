@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faultwire::audit::{self, Digest, Entry, Log};
-use faultwire_contract::{Fault, Outcome, Redactor, Surface};
+use faultwire_contract::{Condition, Fault, Outcome, Redactor, Surface};
 use serde_json::Value;
 
 use crate::call::Call;
@@ -151,6 +151,11 @@ impl Door {
         } else {
             facts.clone()
         };
+        self.record_event(name, facts, redactor);
+    }
+
+    /// The same for what is bounded already.
+    pub(crate) fn record_event(&self, name: &str, facts: &Value, redactor: &Redactor) {
         self.gather(Errand::Record(Entry::event(name, None, facts, redactor)));
     }
 
@@ -160,6 +165,13 @@ impl Door {
         dress(&mut report, party, None, &Story::default());
         report.outcome = Some(Outcome::NotSent);
         report.trace = asker.trace.map(str::to_owned);
+        let noted = asker.stranger.map(|stranger| {
+            let reason = report.condition.map_or("other", Condition::name);
+            let stamp = edge::stamp(false);
+            let incident = || stamp.incident(None);
+            stranger.refusals.note(stranger.peer.address, reason, edge::now(), incident)
+        });
+        report.incident = noted.as_ref().map(|noted| noted.incident.clone());
         let fault = accepted(&party.settings, report);
         let form = match asker.surface {
             Surface::Mcp => Form::Error(number),
@@ -170,19 +182,27 @@ impl Door {
             request: id.and_then(|id| serde_json::from_str(id).ok()),
             client: fault.public().session.client.clone(),
             envelope: Some(Digest::of(envelope.json())),
+            peer: asker.stranger.map(|stranger| stranger.peer.address.to_string()),
+            refusals: noted.as_ref().and_then(|noted| noted.recorded),
             ..audit::Call::default()
         };
+        let is_recorded = noted.as_ref().is_none_or(|noted| noted.recorded.is_some());
         if let Some(metrics) = &self.metrics {
-            metrics.rejected(&fault);
+            metrics.rejected(&fault, noted.as_ref());
         }
-        if let Some(spans) = &self.spans {
+        if let Some(spans) = self.spans.as_ref().filter(|_| is_recorded) {
             spans.refused(&fault, asker.trace);
         }
         let line = form.rendered(id, &fault, &envelope, failing.beside.as_ref());
         let entry = Entry::fault(&fault, &facts);
         let (to, party) = (Arc::clone(asker.outlet()), Arc::clone(party));
         let answer = Answer { to, party, line, fault, id: id.map(Into::into), form };
-        self.gather(Errand::Refuse(entry, Box::new(answer)));
+        if is_recorded {
+            self.gather(Errand::Refuse(entry, Box::new(answer)));
+        } else {
+            // The record of those before it is on disk, and has the incident id of this one.
+            answer.to.fail(&[answer.failed()]);
+        }
     }
 
     /// Says something of our own to a client that is no answer, without waiting for it.
@@ -382,6 +402,8 @@ impl Door {
             attempt: (call.attempt > 1 || envelope.is_none()).then_some(call.attempt),
             envelope: envelope.map(Digest::of),
             undeclared: false,
+            peer: None,
+            refusals: None,
         }
     }
 }

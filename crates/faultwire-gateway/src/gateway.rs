@@ -20,10 +20,11 @@ use tokio::sync::watch;
 
 use crate::door::Door;
 use crate::edge;
-pub use crate::front::http::Hosts;
 use crate::front::http::accept;
+pub use crate::front::http::{BadNetwork, Hosts, Network};
 use crate::guard::access::Clients;
 use crate::guard::budget::Budgets;
+use crate::guard::refusals::Refusals;
 use crate::linger::Linger;
 use crate::metrics::Metrics;
 use crate::mount::Mount;
@@ -68,6 +69,8 @@ pub(crate) struct Gateway {
     clients: RwLock<Arc<Clients>>,
     pub budgets: Arc<Budgets>,
     pub limits: HttpLimits,
+    /// Requests that were refused before a client was known.
+    pub refusals: Refusals,
     pub linger: Linger,
     closing: AtomicBool,
 }
@@ -136,8 +139,12 @@ impl Gateway {
     }
 
     /// What is done every now and then.
-    fn look_after(&self) {
+    fn look_after(&self, at_end: bool) {
         let now = edge::now();
+        for summary in self.refusals.summaries(now, at_end) {
+            let contract = &self.mounts[0].settings().contract;
+            self.door.record_event("refusals", &summary, contract.redactor());
+        }
         self.mounts.iter().for_each(|mount| mount.sweep(now));
         if let Err(error) = self.budgets.save() {
             tracing::error!(%error, "the budgets cannot be written down");
@@ -250,7 +257,7 @@ async fn run(
     let mut sweep = tokio::time::interval(SWEEP);
     let end = loop {
         tokio::select! {
-            _ = sweep.tick() => gateway.look_after(),
+            _ = sweep.tick() => gateway.look_after(false),
             _ = hangup.recv() => gateway.renew(reload.as_ref()),
             _ = terminate.recv() => break Ok(()),
             _ = interrupt.recv() => break Ok(()),
@@ -268,7 +275,7 @@ async fn run(
     let _ = close.send(true);
     // Who was answered last has a moment to read it.
     let _ = tokio::time::timeout(LAST_ANSWERS, accepting).await;
-    gateway.look_after();
+    gateway.look_after(true);
     door.close();
     let ended = tokio::task::spawn_blocking(move || {
         if let Some(spans) = &door.spans {
@@ -292,6 +299,7 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
         budgets,
         hosts: serve.hosts.clone(),
         limits: serve.limits,
+        refusals: Refusals::default(),
         linger: Linger::default(),
         closing: AtomicBool::new(false),
     })

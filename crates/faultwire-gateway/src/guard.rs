@@ -5,6 +5,7 @@ pub(crate) mod breaker;
 pub(crate) mod budget;
 pub(crate) mod filter;
 pub(crate) mod mirror;
+pub(crate) mod refusals;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod targets;

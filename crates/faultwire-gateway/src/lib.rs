@@ -50,7 +50,10 @@ mod upstream;
 mod wire;
 
 pub use front::stdio::{Streams, WrapError, wrap};
-pub use gateway::{Hosts, HttpLimits, MountSettings, Reload, Renewed, Serve, ServeError, serve};
+pub use gateway::{
+    BadNetwork, Hosts, HttpLimits, MountSettings, Network, Reload, Renewed, Serve, ServeError,
+    serve,
+};
 pub use guard::access::{ClientSettings, Rate};
 pub use guard::breaker::BreakerSettings;
 pub use guard::budget::{Allowance, Period};

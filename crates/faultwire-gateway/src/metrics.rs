@@ -11,6 +11,7 @@ use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
 
 use crate::edge;
+use crate::guard::refusals::Noted;
 use crate::recent::Recent;
 
 /// The label of tools that the server does not tell of.
@@ -156,10 +157,16 @@ impl Metrics {
     }
 
     /// A request was refused before it was a call.
-    pub(crate) fn rejected(&self, fault: &Fault) {
+    /// Where nothing is known of the client, its source is what an alert counts by (X4).
+    pub(crate) fn rejected(&self, fault: &Fault, noted: Option<&Noted>) {
         self.count(REJECTED, vec![Label::new("code", fault.code().id.clone())]);
-        self.recent.add(fault);
-        self.observe(fault);
+        if noted.is_none_or(|noted| noted.recorded.is_some()) {
+            self.recent.add(fault);
+        }
+        match noted {
+            Some(noted) => self.observe_source(fault.contract(), &noted.source.to_string()),
+            None => self.observe(fault),
+        }
     }
 
     pub(crate) fn redacted(&self, envelope: &[u8]) {
@@ -231,17 +238,38 @@ impl Metrics {
 
     /// Has the contract's alert rules look at a failure (O7).
     fn observe(&self, fault: &Fault) {
-        let contract: &Contract = fault.contract();
+        let (code, client) = (&fault.code().id, fault.public().session.client.as_deref());
+        let client = client.unwrap_or_default();
+        self.with_alerts(fault.contract(), |alerts, now| {
+            let page = alerts.observe(now, client, code)??;
+            tracing::error!(level = page.level, client, code, count = page.count, "page");
+            Some(page.level.to_owned())
+        });
+    }
+
+    /// The same for a refusal of an unknown client, whatever its code.
+    fn observe_source(&self, contract: &Contract, source: &str) {
+        self.with_alerts(contract, |alerts, now| {
+            let page = alerts.observe_source(now, source)?;
+            tracing::error!(level = page.level, source, count = page.count, "page: refusals");
+            Some(page.level.to_owned())
+        });
+    }
+
+    /// Counts the page of this level that the alert rules raise, if they do.
+    fn with_alerts(
+        &self,
+        contract: &Contract,
+        observe: impl FnOnce(&mut Alerts, Duration) -> Option<String>,
+    ) {
         let mut all = self.alerts.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.contains_key(&contract.name) {
             all.insert(contract.name.clone(), Alerts::new(contract, DEFAULT_CAPACITY));
         }
         let Some(alerts) = all.get_mut(&contract.name) else { return };
         let now = Duration::from_millis(edge::unix_ms());
-        let client = fault.public().session.client.as_deref().unwrap_or_default();
-        if let Some(Some(page)) = alerts.observe(now, client, &fault.code().id) {
-            let level = page.level.to_owned();
-            tracing::error!(level, client, code = fault.code().id, count = page.count, "page");
+        if let Some(level) = observe(alerts, now) {
+            drop(all);
             self.count(PAGES, vec![Label::new("level", level)]);
         }
     }

@@ -8,6 +8,7 @@ use faultwire_contract::{Contract, Session, SessionState, Surface};
 use crate::door::Door;
 use crate::edge;
 use crate::failing::Failing;
+use crate::front::http::Stranger;
 use crate::guard::access::Access;
 use crate::guard::mirror::Head;
 use crate::guard::scope::Kind;
@@ -49,6 +50,8 @@ pub(crate) struct Asker<'a> {
     pub trace: Option<&'a str>,
     /// What the head repeats of the arguments, where it has to.
     pub head: Option<&'a Head>,
+    /// Who asks, if nothing is known of the client but its address.
+    pub stranger: Option<&'a Stranger<'a>>,
 }
 
 /// Whether client and server are of one era.
@@ -201,6 +204,7 @@ impl Party {
             bridged: Bridged::No,
             trace: None,
             head: None,
+            stranger: None,
         }
     }
 }

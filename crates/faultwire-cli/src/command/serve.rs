@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use faultwire_gateway::{
-    BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, Launch, MountSettings, Reload,
-    RemoteSettings, Renewed, Serve, Upstream, serve,
+    BadNetwork, BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, Launch, MountSettings,
+    Reload, RemoteSettings, Renewed, Serve, Upstream, serve,
 };
 
 use crate::args::serve::ServeArgs;
@@ -47,7 +47,7 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
     let set = Serve {
         listen,
         budgets: Some(place.join("budgets.json")),
-        hosts: hosts(&config, listen),
+        hosts: hosts(&config, listen)?,
         collector: collector(args.otlp.as_deref(), &config)?,
         threads: config.serve.threads.unwrap_or_else(threads),
         linger: config.linger.unwrap_or(true),
@@ -111,14 +111,22 @@ fn closed_to_others(
 }
 
 /// The names that the gateway goes by: the address that it prints itself is one.
-fn hosts(config: &Config, listen: SocketAddr) -> Hosts {
+fn hosts(config: &Config, listen: SocketAddr) -> Result<Hosts, Problem> {
     let mut names = config.serve.hosts.clone();
     match listen.ip() {
         ip if ip.is_unspecified() => {}
         IpAddr::V4(ip) => names.push(ip.to_string()),
         IpAddr::V6(ip) => names.push(format!("[{ip}]")),
     }
-    Hosts { names, origins: config.serve.origins.clone() }
+    let mut proxies = Vec::new();
+    for written in &config.serve.trusted_proxies {
+        let place = || config.place(&["serve", "trusted_proxies"]);
+        let help = "list the addresses of the proxies in front of the gateway";
+        let network =
+            written.parse().map_err(|e: BadNetwork| Problem::bad(&place(), e.to_string(), help))?;
+        proxies.push(network);
+    }
+    Ok(Hosts { names, origins: config.serve.origins.clone(), proxies })
 }
 
 /// Who collects traces. An empty text is nobody, as usual for that variable.

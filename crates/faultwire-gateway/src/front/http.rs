@@ -8,6 +8,7 @@ mod host;
 mod mcp;
 mod pages;
 mod patience;
+mod peer;
 mod reading;
 pub(crate) mod streams;
 mod takes;
@@ -35,6 +36,9 @@ use answer::refuse_with;
 pub(crate) use body::Body;
 pub use host::Hosts;
 use patience::Patient;
+use peer::Peer;
+pub use peer::{BadNetwork, Network};
+pub(crate) use takes::Stranger;
 use takes::Takes;
 
 /// How long a client may take to send the head of a request, and how long it may then be silent.
@@ -108,7 +112,11 @@ async fn serve(
 }
 
 /// The answer to a request whose head is too long.
-async fn too_long(gateway: &Gateway, request: &Request<Incoming>) -> Option<Response<Body>> {
+async fn too_long(
+    gateway: &Gateway,
+    stranger: &Stranger<'_>,
+    request: &Request<Incoming>,
+) -> Option<Response<Body>> {
     let limit = gateway.limits.header_bytes;
     // As they stand on the wire: a colon, a blank and a line end each.
     let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
@@ -121,7 +129,8 @@ async fn too_long(gateway: &Gateway, request: &Request<Incoming>) -> Option<Resp
     let failing =
         Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value))
             .saying(format!("The head has more than {limit} bytes"));
-    let takes = Takes { surface: Surface::Http, ..Takes::of(request.headers()) };
+    let stranger = Some(stranger);
+    let takes = Takes { surface: Surface::Http, stranger, ..Takes::of(request.headers()) };
     let mut answer = refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await;
     *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     Some(answer)
@@ -133,18 +142,21 @@ async fn route(
     peer: SocketAddr,
 ) -> Response<Body> {
     let _open = gateway.linger.open();
-    if let Some(refused) = host::refused(gateway, request.uri().path(), request.headers()).await {
+    let peer = Peer::of(peer.ip(), request.headers(), &gateway.hosts.proxies);
+    let stranger = &Stranger { peer, refusals: &gateway.refusals };
+    let (path, headers) = (request.uri().path(), request.headers());
+    if let Some(refused) = host::refused(gateway, stranger, path, headers).await {
         return refused;
     }
-    if let Some(refused) = too_long(gateway, &request).await {
+    if let Some(refused) = too_long(gateway, stranger, &request).await {
         return refused;
     }
     let path = request.uri().path();
     match gateway.mount_at(path) {
         Some(mount) => {
             let mount = Arc::clone(mount);
-            mcp::answer(gateway, &mount, request).await
+            mcp::answer(gateway, &mount, stranger, request).await
         }
-        None => pages::answer(gateway, &request, peer).await,
+        None => pages::answer(gateway, stranger, &request).await,
     }
 }

@@ -34,6 +34,12 @@ pub struct Call {
     /// The hash of the envelope that the client got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope: Option<Digest>,
+    /// The address from which the request came, where nothing else is known of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// How many requests of that source were refused so far; not all of them are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<u64>,
 }
 
 impl Call {
@@ -49,6 +55,7 @@ impl Call {
             request: self.request.as_ref().map(value),
             client: self.client.as_ref().map(word),
             upstream_code: self.upstream_code.as_ref().map(value),
+            peer: self.peer.as_ref().map(word),
             ..*self
         }
     }

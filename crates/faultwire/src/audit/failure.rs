@@ -98,7 +98,8 @@ fn call(out: &mut Vec<u8>, call: &Call) -> Result<(), Error> {
     any(out, r#","elapsed_ms":"#, call.elapsed_ms.as_ref())?;
     any(out, r#","attempt":"#, call.attempt.as_ref())?;
     hash(out, r#","envelope":""#, PLAIN, call.envelope.map(|digest| digest.0));
-    Ok(())
+    text(out, r#","peer":"#, call.peer.as_deref());
+    any(out, r#","refusals":"#, call.refusals.as_ref())
 }
 
 /// Members of an object, each of which begins with a comma. Without any there is no object.

@@ -161,6 +161,8 @@ impl GivenCall {
             elapsed_ms: self.elapsed_ms,
             attempt: self.attempt,
             envelope: Some(Digest::of(envelope)),
+            peer: None,
+            refusals: None,
         }
     }
 }

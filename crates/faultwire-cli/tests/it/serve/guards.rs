@@ -230,8 +230,10 @@ for line in sys.stdin:
          [[client]]\nname = \"bob\"\ntoken_file = \"DIR/bob\"\n",
         &["python3", "-c", code],
     );
-    for (token, is_kept) in [("ann-token", true), ("bob-token", false)] {
+    for token in ["ann-token", "bob-token"] {
         for page in ["0", "1", "2", "3", "4"] {
+            // A list that two parsers read differently is nobody's (X1).
+            let is_kept = token == "ann-token" || page == "0" || page == "4";
             let params = json!({ "cursor": page });
             let request = guarded.gateway.modern(&json!(1), "tools/list", &params);
             let request = request.header("authorization", &format!("Bearer {token}"));
@@ -243,7 +245,7 @@ for line in sys.stdin:
     let records = guarded.gateway.records();
     let conditions: Vec<_> = records.iter().map(|record| &record["fault"]["condition"]).collect();
     let malformed = conditions.iter().filter(|condition| **condition == "upstream_protocol");
-    assert_eq!(malformed.count(), 5, "{records:?}");
+    assert_eq!(malformed.count(), 7, "{records:?}");
 }
 
 #[test]

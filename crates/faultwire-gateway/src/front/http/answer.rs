@@ -13,7 +13,7 @@ use crate::exchange::{Exchange, Piece, Trouble};
 use crate::failing::Failing;
 use crate::front::http::Body;
 use crate::front::http::body::OnEnd;
-use crate::front::http::takes::Takes;
+use crate::front::http::takes::{Stranger, Takes};
 use crate::outlet::Outlet;
 use crate::party::{Asker, Party};
 use crate::wire;
@@ -49,12 +49,14 @@ impl Manner {
 /// The answer to a request that stays outside: no message of MCP was read.
 pub(crate) async fn refuse(
     party: &Arc<Party>,
+    stranger: &Stranger<'_>,
     trace: Option<&str>,
     condition: Condition,
     why: &str,
 ) -> Response<Body> {
     let failing = Failing::observed(party.contract(), condition).saying(why);
-    let takes = Takes { streams: false, surface: Surface::Http, trace };
+    let stranger = Some(stranger);
+    let takes = Takes { streams: false, surface: Surface::Http, trace, stranger };
     refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await
 }
 

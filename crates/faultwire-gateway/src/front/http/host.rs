@@ -6,20 +6,22 @@ use hyper::{Response, StatusCode, Uri};
 
 use crate::front::http::Body;
 use crate::front::http::answer::refuse;
-use crate::front::http::takes::Takes;
+use crate::front::http::peer::Network;
+use crate::front::http::takes::{Stranger, Takes};
 use crate::gateway::Gateway;
 use faultwire_contract::Condition;
 
 /// The answer to a request that comes from where none may.
 pub(crate) async fn refused(
     gateway: &Gateway,
+    stranger: &Stranger<'_>,
     path: &str,
     headers: &HeaderMap,
 ) -> Option<Response<Body>> {
     let why = objection(gateway, headers)?;
     let trace = Takes::of(headers).trace;
     let party = &gateway.anybody_at(path);
-    let mut answer = refuse(party, trace, Condition::Forbidden, why).await;
+    let mut answer = refuse(party, stranger, trace, Condition::Forbidden, why).await;
     // Whatever the contract's own status for this is, a browser must see that it may not.
     *answer.status_mut() = StatusCode::FORBIDDEN;
     Some(answer)
@@ -44,9 +46,17 @@ pub struct Hosts {
     pub names: Vec<String>,
     /// Origins beside the loopback ones, as a browser writes them.
     pub origins: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub proxies: Vec<Network>,
 }
 
 impl Hosts {
+    /// Whether the host is this machine itself.
+    pub(crate) fn is_loopback(headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+        authority(host).is_some_and(|host| is_loopback(host.host()))
+    }
+
     fn takes_host(&self, host: &HeaderValue) -> bool {
         let is_plain = |name: &str| is_plain(host.as_bytes(), name.as_bytes());
         LOOPBACK.iter().any(|name| is_plain(name))
@@ -122,6 +132,7 @@ mod tests {
         Hosts {
             names: vec!["gate.example".into(), "[fd00::7]".into()],
             origins: vec!["https://app.example".into(), "https://app.example:8443".into()],
+            proxies: Vec::new(),
         }
     }
 

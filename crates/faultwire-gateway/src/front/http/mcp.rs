@@ -16,7 +16,7 @@ use crate::front::http::begin::begin;
 use crate::front::http::body::OnEnd;
 use crate::front::http::handing::{self, exchange, hand_over, in_session};
 use crate::front::http::reading::read;
-use crate::front::http::takes::Takes;
+use crate::front::http::takes::{Stranger, Takes};
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
 use crate::guard::mirror::{self, Head};
@@ -36,11 +36,12 @@ const BAD: Option<StatusCode> = Some(StatusCode::BAD_REQUEST);
 pub(crate) async fn answer(
     gateway: &Arc<Gateway>,
     mount: &Arc<Mount>,
+    stranger: &Stranger<'_>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let clients = gateway.clients();
     let Some(access) = clients.find(bearer(request.headers())) else {
-        return unauthorized(gateway, mount, request).await;
+        return unauthorized(gateway, mount, stranger, request).await;
     };
     match *request.method() {
         Method::POST => post(gateway, mount, access, request).await,
@@ -54,15 +55,16 @@ pub(crate) async fn answer(
 async fn unauthorized(
     gateway: &Gateway,
     mount: &Mount,
+    stranger: &Stranger<'_>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    let why = "Show a bearer token that is known here";
+    let why = "Send a valid bearer token in the Authorization header";
     let condition = Condition::Unauthorized;
     let (head, body) = request.into_parts();
     let takes = Takes::of(&head.headers);
     let party = &mount.anybody();
     if head.method != Method::POST {
-        return refuse(party, takes.trace, condition, why).await;
+        return refuse(party, stranger, takes.trace, condition, why).await;
     }
     let limit = SHORT.min(gateway.limits.body_bytes);
     let line = read(body, limit, mount).await.unwrap_or_default();
@@ -70,13 +72,13 @@ async fn unauthorized(
     let trace = trace_of(takes.trace, &seen);
     let is_request = matches!(seen.sort(), Sort::Request) && seen.id.is_some_and(wire::is_id);
     if takes.surface == Surface::Http || !is_request {
-        return refuse(party, trace.as_deref(), condition, why).await;
+        return refuse(party, stranger, trace.as_deref(), condition, why).await;
     }
     let failing = Failing::observed(party.contract(), condition).saying(why);
     let number = condition.rpc_code();
     let row = party.contract().code_for(condition, None);
     let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
-    let takes = Takes { trace: trace.as_deref(), ..takes };
+    let takes = Takes { trace: trace.as_deref(), stranger: Some(stranger), ..takes };
     refuse_with(party, takes, status, seen.id, failing, number).await
 }
 

@@ -1,7 +1,5 @@
 //! Everything that is no MCP: health, metrics, and a page that shows how things are.
 
-use std::net::SocketAddr;
-
 use faultwire_contract::Condition;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
@@ -10,15 +8,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::front::http::Body;
 use crate::front::http::answer::refuse;
 use crate::front::http::mcp::unknown;
-use crate::front::http::takes::Takes;
-use crate::gateway::{Gateway, Status};
+use crate::front::http::takes::{Stranger, Takes};
+use crate::gateway::{Gateway, Hosts, Status};
 
 const PAGE: &str = include_str!("status.html");
 
 pub(crate) async fn answer(
     gateway: &Gateway,
+    stranger: &Stranger<'_>,
     request: &Request<Incoming>,
-    peer: SocketAddr,
 ) -> Response<Body> {
     let path = match *request.method() {
         Method::GET | Method::HEAD => request.uri().path(),
@@ -31,14 +29,16 @@ pub(crate) async fn answer(
         "/readyz" => return with("text/plain; charset=utf-8", "ready\n"),
         "/" | "/metrics" | "/api/status" => {}
         _ => {
-            let (party, takes) = (gateway.anybody_at(path), Takes::of(request.headers()));
+            let party = gateway.anybody_at(path);
+            let takes = Takes { stranger: Some(stranger), ..Takes::of(request.headers()) };
             return unknown(&party, takes, StatusCode::NOT_FOUND, "There is nothing here").await;
         }
     }
     // What failed here, and for whom, is for whoever is on the machine.
-    if !peer.ip().to_canonical().is_loopback() {
-        let why = "This page is shown on the gateway's own machine only";
-        return refuse(&gateway.anybody_at(path), None, Condition::Forbidden, why).await;
+    if !stranger.peer.is_local || !Hosts::is_loopback(request.headers()) {
+        let why = "This page is only shown on the gateway's own machine, and not through a proxy";
+        let party = gateway.anybody_at(path);
+        return refuse(&party, stranger, None, Condition::Forbidden, why).await;
     }
     match path {
         "/metrics" => with("text/plain; version=0.0.4; charset=utf-8", gateway.metrics()),

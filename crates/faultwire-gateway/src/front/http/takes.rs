@@ -5,6 +5,8 @@ use std::sync::Arc;
 use faultwire_contract::Surface;
 use hyper::header::{ACCEPT, HeaderMap};
 
+use crate::front::http::peer::Peer;
+use crate::guard::refusals::Refusals;
 use crate::party::{Asker, Party};
 use crate::wire;
 
@@ -14,6 +16,14 @@ pub(crate) struct Takes<'a> {
     pub streams: bool,
     pub surface: Surface,
     pub trace: Option<&'a str>,
+    /// Who asks, if nothing else is known of the client.
+    pub stranger: Option<&'a Stranger<'a>>,
+}
+
+/// A client of which only its address is known.
+pub(crate) struct Stranger<'a> {
+    pub peer: Peer,
+    pub refusals: &'a Refusals,
 }
 
 impl<'a> Takes<'a> {
@@ -29,7 +39,7 @@ impl<'a> Takes<'a> {
         }
         // Who takes problem details and nothing of MCP asks as a client of HTTP.
         let surface = if !streams && problems { Surface::Http } else { Surface::Mcp };
-        Self { streams, surface, trace }
+        Self { streams, surface, trace, stranger: None }
     }
 
     /// Who asks in this way. Where the answer goes has still to be said.
@@ -37,7 +47,12 @@ impl<'a> Takes<'a> {
     where
         'a: 'p,
     {
-        Asker { surface: self.surface, trace: self.trace, ..party.plainly() }
+        Asker {
+            surface: self.surface,
+            trace: self.trace,
+            stranger: self.stranger,
+            ..party.plainly()
+        }
     }
 }
 
