@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::backlog::Part;
 use crate::call::{Call, Stage};
 use crate::wire;
 
@@ -13,14 +14,13 @@ use crate::wire;
 const REMEMBERED: usize = 1024;
 
 /// Open calls by id. The id is kept once, in the request itself.
-#[derive(Default)]
 pub(crate) struct Calls {
     open: HashTable<Call>,
     hasher: DefaultHashBuilder,
     /// How many calls there ever were.
     opened: u64,
     /// How many bytes the requests have.
-    bytes: usize,
+    bytes: Part,
     /// How many ids are written in an unusual way.
     odd: usize,
     answered: VecDeque<u64>,
@@ -42,13 +42,32 @@ pub(crate) enum Unmatched {
 }
 
 impl Calls {
+    /// None yet. What their requests take is counted there.
+    pub(crate) fn new(bytes: Part) -> Self {
+        Self {
+            open: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            opened: 0,
+            bytes,
+            odd: 0,
+            answered: VecDeque::new(),
+            given_up: VecDeque::new(),
+            late: VecDeque::new(),
+        }
+    }
+
+    /// Whether so many bytes more find no room.
+    pub(crate) fn is_crowded_for(&self, bytes: usize) -> bool {
+        bytes > self.bytes.free()
+    }
+
     /// Opens a call. The caller has made sure that the id is free.
     pub(crate) fn insert(&mut self, mut call: Call) {
         if call.order == 0 {
             self.opened += 1;
             call.order = self.opened;
         }
-        self.bytes += call.line().len();
+        self.bytes.set(self.bytes.bytes() + call.line().len());
         self.odd += usize::from(wire::is_odd(call.id()));
         let Self { open, hasher, .. } = self;
         open.insert_unique(hasher.hash_one(call.id()), call, |call| hasher.hash_one(call.id()));
@@ -70,7 +89,7 @@ impl Calls {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.bytes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -110,7 +129,7 @@ impl Calls {
             return None;
         }
         let (call, _) = entry.remove();
-        self.bytes -= call.line().len();
+        self.bytes.set(self.bytes.bytes() - call.line().len());
         self.odd -= usize::from(wire::is_odd(call.id()));
         remember(&mut self.answered, hash);
         Some(call)
@@ -123,7 +142,7 @@ impl Calls {
         let id = other.as_deref().unwrap_or(id);
         let hash = self.hasher.hash_one(id);
         let (call, _) = self.open.find_entry(hash, |call| call.id() == id).ok()?.remove();
-        self.bytes -= call.line().len();
+        self.bytes.set(self.bytes.bytes() - call.line().len());
         self.odd -= usize::from(wire::is_odd(call.id()));
         remember(&mut self.given_up, (hash, why));
         Some(call)
@@ -132,7 +151,8 @@ impl Calls {
     /// Takes out every call that fits, the oldest first.
     pub(crate) fn take_all(&mut self, fits: impl Fn(&Call) -> bool) -> Vec<Call> {
         let mut taken: Vec<Call> = self.open.extract_if(|call| fits(call)).collect();
-        self.bytes -= taken.iter().map(|call| call.line().len()).sum::<usize>();
+        let less: usize = taken.iter().map(|call| call.line().len()).sum();
+        self.bytes.set(self.bytes.bytes() - less);
         self.odd -= taken.iter().filter(|call| wire::is_odd(call.id())).count();
         taken.sort_by_key(|call| call.order);
         taken

@@ -17,6 +17,7 @@ use faultwire::audit::{self, Digest, Entry, Log};
 use faultwire_contract::{Condition, Fault, Outcome, Redactor, Surface};
 use serde_json::Value;
 
+use crate::backlog::Backlog;
 use crate::call::Call;
 use crate::edge;
 use crate::failing::{Failing, Said};
@@ -51,6 +52,8 @@ pub(crate) struct Door {
     pub spans: Option<Spans>,
     /// What may be held for clients that do not read.
     pub room: Arc<Room>,
+    /// What may be held for servers.
+    pub backlog: Arc<Backlog>,
     gathered: Mutex<Gathered>,
     waiting: AtomicUsize,
     events: Mutex<HashMap<&'static str, u64>>,
@@ -115,6 +118,8 @@ impl Door {
             metrics: None,
             spans: None,
             room: Room::new(0),
+            // Of one session its own limits are enough.
+            backlog: Backlog::new(usize::MAX),
             gathered: Mutex::default(),
             waiting: AtomicUsize::new(0),
             events: Mutex::default(),
@@ -225,6 +230,11 @@ impl Door {
     pub(crate) fn close(&self) {
         self.gathered().errands.push(Errand::Stop);
         self.hand_over();
+    }
+
+    /// Whether everything that was handed over is recorded and answered.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) == 0
     }
 
     /// Waits while too many answers wait. For the one who brings new requests.

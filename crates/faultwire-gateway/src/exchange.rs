@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::outlet::{Failed, Outlet};
 use crate::patched::Patched;
 use crate::room::Room;
+use crate::sparse::Sparse;
 
 /// One answer: a reply, or a stream of messages that may end with one.
 pub(crate) struct Exchange {
@@ -153,6 +154,8 @@ impl Exchange {
     }
 }
 
+static DROPPED: Sparse = Sparse::new();
+
 impl Outlet for Exchange {
     /// Messages that find no room are dropped: a client that does not read must not fill our
     /// memory. Replies always have room, since they were asked for.
@@ -167,7 +170,9 @@ impl Outlet for Exchange {
                     state.waiting += line.len();
                     state.pieces.push_back(Piece::Message(line));
                 } else {
-                    tracing::warn!("a message was dropped: its client does not read");
+                    DROPPED.note(|count| {
+                        tracing::warn!(count, "messages were dropped: their client does not read");
+                    });
                 }
             });
         }

@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::backlog::Backlog;
 use crate::door::Door;
 use crate::edge;
 use crate::front::http::accept;
@@ -34,7 +35,10 @@ use crate::recent::Shown;
 use crate::room::Room;
 use crate::settings::Settings;
 use crate::spans::Spans;
+use crate::sparse::Sparse;
 pub use setup::{HttpLimits, MountSettings, Reload, Renewed, Serve, ServeError};
+
+static UNREAD: Sparse = Sparse::new();
 
 /// How often the gateway looks after its sessions.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -127,7 +131,9 @@ impl Gateway {
         }
         let source = error.and_then(|error| error.source()?.downcast_ref::<io::Error>());
         if source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            tracing::warn!("a client does not read its answer; its connection is cut");
+            UNREAD.note(|count| {
+                tracing::warn!(count, "a client does not read its answer; its connection is cut");
+            });
             let contract = &self.mounts[0].settings().contract;
             self.door.event("answer_not_taken", &Value::Null, contract.redactor());
         }
@@ -217,6 +223,8 @@ async fn run(
     let longest = lines.chain([serve.limits.body_bytes]).max().unwrap_or_default();
     let mut door = Door::new(log.clone(), queue);
     (door.room, door.metrics) = (Room::new(longest), Some(metrics));
+    let waits = serve.mounts.iter().map(|mount| mount.settings.limits.backlog_bytes);
+    door.backlog = Backlog::new(waits.max().unwrap_or_default());
     if let Some(collector) = &serve.collector {
         let spans = Spans::to(collector, Handle::current()).map_err(ServeError::Collector)?;
         door.spans = Some(spans);
@@ -277,6 +285,11 @@ async fn run(
     let _ = tokio::time::timeout(LAST_ANSWERS, accepting).await;
     gateway.look_after(true);
     door.close();
+    // What was handed over is still on its way to disk.
+    let until = edge::now() + LAST_ANSWERS;
+    while !door.is_settled() && edge::now() < until {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let ended = tokio::task::spawn_blocking(move || {
         if let Some(spans) = &door.spans {
             spans.close();

@@ -14,6 +14,7 @@
 //! | `upstream` | the server's process: start, feed, listen, end, start again |
 //! | `front` | where the client is |
 
+mod backlog;
 mod batch;
 mod call;
 mod calls;
@@ -44,6 +45,7 @@ mod room;
 mod running;
 mod settings;
 mod spans;
+mod sparse;
 mod supervisor;
 mod tools;
 mod upstream;

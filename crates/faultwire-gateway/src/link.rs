@@ -150,7 +150,7 @@ impl Link {
     ) -> Self {
         let state = State {
             phase: Phase::Up,
-            calls: Calls::default(),
+            calls: Calls::new(door.backlog.part()),
             asked: HashMap::new(),
             handshake: Handshake::default(),
             listing: None,
@@ -169,7 +169,7 @@ impl Link {
             own: format!("\"faultwire-{:016x}-", edge::random()),
             requests: 0,
         };
-        let inlet = Inlet::new(settings.limits.backlog_bytes);
+        let inlet = Inlet::new(settings.limits.backlog_bytes, door.backlog.part());
         let tools = Mutex::default();
         let runtime = Handle::try_current().ok();
         Self {

@@ -103,19 +103,28 @@ impl Spans {
     /// A call has ended: well, or with a fault, which may have a number of JSON-RPC.
     pub(crate) fn ended(&self, call: &Call, party: &Party, failed: Option<(&Fault, Option<i64>)>) {
         let Some(traced) = call.traced.as_deref() else { return };
-        let method = short(call.method.name());
+        let method = party.contract().redactor().redact_credentials(call.method.name());
+        let method = short(&method);
         let mut attributes = vec![
             KeyValue::new("mcp.method.name", method.to_owned()),
             KeyValue::new(
                 "jsonrpc.request.id",
-                short(call.client_id().trim_matches('"')).to_owned(),
+                short(
+                    &party
+                        .contract()
+                        .redactor()
+                        .redact_credentials(call.client_id().trim_matches('"')),
+                )
+                .to_owned(),
             ),
             KeyValue::new("network.transport", "tcp"),
             KeyValue::new("network.protocol.name", "http"),
         ];
         let mut name = method.to_owned();
         if let Some(tool) = call.tool().filter(|_| call.method == Method::ToolsCall) {
-            let tool = short(tool);
+            // A client can call anything a tool, its token included.
+            let tool = party.contract().redactor().redact_credentials(tool);
+            let tool = short(&tool);
             name = format!("{method} {tool}");
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
             attributes.push(KeyValue::new("gen_ai.tool.name", tool.to_owned()));

@@ -1,8 +1,10 @@
 //! `faultwire serve`, with real clients and servers on both sides.
 
+mod apart;
 mod batches;
 mod conformance;
 mod crowd;
+mod differential;
 mod eras;
 mod gateway;
 mod guards;
@@ -12,7 +14,10 @@ mod mounts;
 mod operation;
 mod protocol;
 mod real;
+mod recorder;
 mod reload;
 mod sessions;
+mod smuggling;
+mod strangers;
 mod traces;
 mod upstreams;

@@ -12,7 +12,10 @@ use crate::settings::Settings;
 pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: &Story) -> Fault {
     let elapsed = edge::now().saturating_duration_since(call.since);
     dress(&mut report, party, u64::try_from(elapsed.as_millis()).ok(), story);
-    report.tool = report.tool.or_else(|| call.tool().map(str::to_owned));
+    // A client can call anything a tool, its token included.
+    let redactor = party.contract().redactor();
+    let named = |tool| redactor.redact_credentials(tool).into_owned();
+    report.tool = report.tool.or_else(|| call.tool().map(named));
     report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
     report.method.get_or_insert_with(|| call.method.name().to_owned());
     accepted(&party.settings, report)
@@ -55,6 +58,9 @@ pub(super) fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
         (report.retry, report.retry_after_ms, report.status) = (None, None, None);
     }
     let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
+    if report.incident.is_none() && report.trace.is_some() {
+        report.incident = Some(stamp.incident_apart(report.trace.as_deref()));
+    }
     let plain = || Report {
         origin: Some(Condition::Internal.origin()),
         outcome: Some(Condition::Internal.outcome()),

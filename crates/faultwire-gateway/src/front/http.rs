@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::failing::Failing;
 use crate::gateway::Gateway;
+use crate::sparse::Sparse;
 use crate::wire;
 use answer::refuse_with;
 pub(crate) use body::Body;
@@ -80,7 +81,8 @@ pub(crate) async fn accept(
 
 /// Out of descriptors is no reason to spin.
 async fn pause_after(error: &io::Error) {
-    tracing::warn!(%error, "a connection could not be accepted");
+    static REFUSED: Sparse = Sparse::new();
+    REFUSED.note(|count| tracing::warn!(%error, count, "a connection could not be accepted"));
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 

@@ -406,7 +406,8 @@ impl Link {
             return Some(self.unreachable(*until, why));
         }
         let bytes = state.calls.bytes().saturating_add(call.line().len());
-        let too_much = bytes > limits.backlog_bytes && !state.calls.is_empty();
+        let crowded = bytes > limits.backlog_bytes || state.calls.is_crowded_for(call.line().len());
+        let too_much = crowded && !state.calls.is_empty();
         if state.calls.len() >= limits.in_flight || too_much {
             let message = format!("{} calls are open already", state.calls.len());
             return Some(

@@ -6,9 +6,12 @@ use serde_json::Value;
 
 use super::outbound::result_of;
 use crate::link::{Link, Phase};
+use crate::sparse::Sparse;
 use crate::supervisor::Event;
 use crate::tools::{Known, Page};
 use crate::wire;
+
+static LOST: Sparse = Sparse::new();
 
 impl Link {
     /// A new server has answered the handshake.
@@ -47,7 +50,9 @@ impl Link {
     /// From now on the server does not do what the client believes that it does.
     pub(crate) fn lost_orders(&self, lost: impl IntoIterator<Item = Value>) {
         for order in lost {
-            tracing::warn!(method = %order["method"], "an order of the client is lost");
+            LOST.note(|count| {
+                tracing::warn!(count, method = %order["method"], "an order of the client is lost");
+            });
             self.event("order_lost", &order);
         }
     }

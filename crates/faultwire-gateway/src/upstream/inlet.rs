@@ -11,6 +11,7 @@ use faultwire_contract::Line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
 
+use crate::backlog::Part;
 use crate::upstream::remote::Remote;
 
 /// How long the thread waits before it looks whether the server is still the same one.
@@ -37,6 +38,8 @@ pub(crate) struct Pipe {
     queued: u64,
     written: u64,
     limit: usize,
+    /// What the backlog takes of what all sessions share.
+    held: Part,
     /// The server gets no more than the backlog.
     closing: bool,
     /// Nothing will ever come again.
@@ -44,7 +47,7 @@ pub(crate) struct Pipe {
 }
 
 impl Inlet {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, held: Part) -> Self {
         let state = Pipe {
             file: None,
             remote: None,
@@ -53,6 +56,7 @@ impl Inlet {
             queued: 0,
             written: 0,
             limit,
+            held,
             closing: false,
             over: false,
         };
@@ -93,7 +97,7 @@ impl Inlet {
             return false;
         }
         pipe.queued += bytes.len() as u64;
-        pipe.backlog.extend_from_slice(bytes);
+        pipe.keep(bytes);
         true
     }
 
@@ -172,7 +176,7 @@ impl Pipe {
 
     /// How much more may wait.
     pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.waiting())
+        self.limit.saturating_sub(self.waiting()).min(self.held.free())
     }
 
     fn waiting(&self) -> usize {
@@ -185,6 +189,7 @@ impl Pipe {
             remote.close();
         }
         (self.backlog, self.start) = (Vec::new(), 0);
+        self.held.set(0);
         (self.queued, self.written, self.closing) = (0, 0, false);
     }
 
@@ -222,14 +227,20 @@ impl Pipe {
             // Requests were refused before it comes to this; what we say ourselves is not needed.
             if self.waiting() + bytes.len() <= self.limit.saturating_add(bytes.len().min(SPARE)) {
                 self.queued += bytes.len() as u64;
-                self.backlog.extend_from_slice(bytes);
+                self.keep(bytes);
             }
             return false;
         }
         self.queued += bytes.len() as u64;
         let taken = self.write(bytes);
-        self.backlog.extend_from_slice(&bytes[taken..]);
+        self.keep(&bytes[taken..]);
         self.waiting() > 0
+    }
+
+    /// Has the bytes wait.
+    fn keep(&mut self, bytes: &[u8]) {
+        self.backlog.extend_from_slice(bytes);
+        self.held.set(self.backlog.len());
     }
 
     fn flush(&mut self) {
@@ -241,9 +252,11 @@ impl Pipe {
                 self.backlog.drain(..self.start);
                 self.start = 0;
             }
+            self.held.set(self.backlog.len());
             return;
         }
         self.start = 0;
+        self.held.set(0);
         if self.closing {
             self.file = None;
         }
@@ -287,7 +300,7 @@ mod tests {
     /// An inlet, and the server's end of it.
     fn connected() -> (Inlet, PipeReader) {
         let (reader, writer) = io::pipe().unwrap();
-        let inlet = Inlet::new(1024);
+        let inlet = Inlet::new(1024, crate::backlog::Backlog::new(usize::MAX).part());
         inlet.connect(File::from(OwnedFd::from(writer))).unwrap();
         ioctl_fionbio(&reader, true).unwrap();
         (inlet, reader)

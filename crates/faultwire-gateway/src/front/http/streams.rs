@@ -8,6 +8,7 @@ use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::outlet::{Outlet, Reach};
 use crate::room::{Room, SHORT};
+use crate::sparse::Sparse;
 
 /// All streams of a session.
 pub(crate) struct Streams {
@@ -74,6 +75,8 @@ impl Streams {
     }
 }
 
+static UNHEARD: Sparse = Sparse::new();
+
 impl Outlet for Streams {
     fn reach(&self, bytes: usize) -> Reach {
         if self.link().and_then(|link| link.latest_outlet()).is_some() {
@@ -99,7 +102,9 @@ impl Outlet for Streams {
                     state.bytes += lines.len();
                     state.waiting.push_back(lines.into());
                 } else {
-                    tracing::warn!("a server's message found no client, and no room to wait");
+                    UNHEARD.note(|count| {
+                        tracing::warn!(count, "messages of servers were dropped: no client reads");
+                    });
                 }
             }
         }
