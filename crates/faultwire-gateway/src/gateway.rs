@@ -77,6 +77,8 @@ pub(crate) struct Gateway {
     pub refusals: Refusals,
     pub linger: Linger,
     closing: AtomicBool,
+    /// Whether the clients' patterns were compared with the tools.
+    patterns_seen: AtomicBool,
 }
 
 impl Gateway {
@@ -152,8 +154,21 @@ impl Gateway {
             self.door.record_event("refusals", &summary, contract.redactor());
         }
         self.mounts.iter().for_each(|mount| mount.sweep(now));
+        self.look_at_patterns();
         if let Err(error) = self.budgets.save() {
             tracing::error!(%error, "the budgets cannot be written down");
+        }
+    }
+
+    /// Compares the clients' patterns with the tools, once those of all mounts are known.
+    fn look_at_patterns(&self) {
+        if self.patterns_seen.load(Ordering::Relaxed) {
+            return;
+        }
+        let names: Option<Vec<_>> = self.mounts.iter().map(|mount| mount.tool_names()).collect();
+        if let Some(names) = names {
+            self.patterns_seen.store(true, Ordering::Relaxed);
+            self.clients().warn_of_unmatched(&names.concat());
         }
     }
 
@@ -180,6 +195,7 @@ impl Gateway {
         let before = self.clients();
         let clients = Arc::new(Clients::new(&renewed.clients, &self.budgets, Some(&before)));
         *self.clients.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&clients);
+        self.patterns_seen.store(false, Ordering::Relaxed);
         // Who may not call any more does not go on listening, either.
         self.mounts.iter().for_each(|mount| mount.keep(|name| clients.still_knows(name, &before)));
         self.mounts.iter().for_each(|mount| mount.withhold(&renewed.withheld));
@@ -315,6 +331,7 @@ fn gateway(serve: &Serve, door: &Arc<Door>) -> Result<Gateway, ServeError> {
         refusals: Refusals::default(),
         linger: Linger::default(),
         closing: AtomicBool::new(false),
+        patterns_seen: AtomicBool::new(false),
     })
 }
 

@@ -317,6 +317,16 @@ impl Mount {
         replaced.iter().filter_map(Weak::upgrade).for_each(|before| before.running.drain());
     }
 
+    /// The names of its tools, once some server has told all of them.
+    pub(crate) fn tool_names(&self) -> Option<Vec<String>> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(names) = shared.and_then(|shared| shared.running.link.tools().names()) {
+            return Some(names);
+        }
+        let sessions: Vec<_> = self.sessions().values().map(Arc::clone).collect();
+        sessions.iter().find_map(|session| session.running.link.tools().names())
+    }
+
     /// How many calls are open.
     pub(crate) fn open_calls(&self) -> usize {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);

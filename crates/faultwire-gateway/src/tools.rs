@@ -142,6 +142,12 @@ impl Tools {
         self.by_name.get(name)
     }
 
+    /// The names of all tools, if they are known.
+    pub(crate) fn names(&self) -> Option<Vec<String>> {
+        let names = self.by_name.keys().map(|name| String::from(&**name));
+        (self.known == Known::Yes).then(|| names.collect())
+    }
+
     /// What a failure of that tool needs to know.
     pub(crate) fn facts(&self, name: Option<&str>) -> ToolFacts {
         name.and_then(|name| self.get(name)).map(|tool| tool.facts).unwrap_or_default()

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use faultwire_contract::{Condition, Contract, Outcome};
+use faultwire_contract::{Condition, Contract, Outcome, nearest};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use sha2::{Digest, Sha256};
@@ -113,6 +113,17 @@ impl Clients {
             clients.anybody = Some(Arc::new(open));
         }
         clients
+    }
+
+    /// Warns of patterns that match no tool: a misspelt one allows or denies nothing.
+    pub(crate) fn warn_of_unmatched(&self, tools: &[String]) {
+        for (client, (_, access)) in &self.by_name {
+            for pattern in access.scope.unmatched(tools) {
+                let word = pattern.trim_matches('*');
+                let near = nearest(word, tools.iter().map(String::as_str));
+                tracing::warn!(client, pattern, nearest = near, "the pattern matches no tool");
+            }
+        }
     }
 
     /// Whether a client is still let in, by what it showed before.

@@ -79,6 +79,25 @@ impl Scope {
         !self.of(kind).is_free()
     }
 
+    /// The patterns of tools that match none of these.
+    pub(crate) fn unmatched<'a>(
+        &'a self,
+        tools: &'a [String],
+    ) -> impl Iterator<Item = String> + 'a {
+        let allowed = self.tools.allowed.iter().flatten().map(|pattern| (pattern, false));
+        let denied = self.tools.denied.iter().map(|pattern| (pattern, true));
+        let matches = |pattern: &str, name: &String, folded: bool| {
+            let name = if folded { fold(name) } else { name.as_str().into() };
+            fast_glob::glob_match(pattern, &*flat(&name))
+        };
+        allowed
+            .chain(denied)
+            .filter(move |(pattern, folded)| {
+                !tools.iter().any(|tool| matches(pattern, tool, *folded))
+            })
+            .map(|(pattern, _)| pattern.replace('\u{1f}', "/"))
+    }
+
     /// Whether everything may be used.
     pub(crate) fn is_free(&self) -> bool {
         [Kind::Tool, Kind::Resource, Kind::Prompt].iter().all(|kind| !self.limits(*kind))
@@ -186,6 +205,17 @@ mod tests {
         check(&scope, Kind::Tool, &rows);
         check(&scope, Kind::Prompt, &[("any", false)]);
         check(&scope, Kind::Resource, &[("file:///any", false)]);
+    }
+
+    #[test]
+    fn patterns_that_match_no_tool_are_found() {
+        let scope = Scope::new(&ScopeSettings {
+            tools: Some(list(&["read_*", "raed_*", "notes/get"])),
+            deny: list(&["DELETE_*", "drop"]),
+            ..ScopeSettings::default()
+        });
+        let tools = list(&["read_a", "delete_all", "notes/set"]);
+        assert_eq!(scope.unmatched(&tools).collect::<Vec<_>>(), ["raed_*", "notes/get", "drop"]);
     }
 
     #[test]

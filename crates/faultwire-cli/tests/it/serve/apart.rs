@@ -289,3 +289,32 @@ fn x3_no_record_has_what_a_session_is_used_with() {
     assert!(records.contains("\"tool\""), "{records}");
     assert!(!records.contains(&session) && !records.contains(token), "{records}");
 }
+
+#[test]
+fn a_pattern_that_matches_no_tool_is_a_warning_with_the_nearest_name() {
+    let settings =
+        "[[client]]\nname = \"ann\"\ntoken_env = \"ANN_TOKEN\"\ntools = [\"raed_a\", \"heard\"]\n";
+    let dir = Dir::new();
+    let config = dir.join("faultwire.toml");
+    std::fs::write(&config, format!("contract = \"owlclaw\"\n{settings}")).unwrap();
+    let stderr = dir.join("stderr");
+    let file = std::fs::File::create(&stderr).unwrap();
+    let log = dir.join("log");
+    let mut start = crate::support::command(&[
+        "serve", "--port", "0", "--audit", &log, "--log", "warn", "--config", &config, "--",
+        "python3", "-c", LIBRARY,
+    ]);
+    let gateway = Gateway::spawn(start.envs(TOKENS).stderr(file));
+    ask(&gateway, "ann-secret-token", "/mcp", "tools/list", &json!({}));
+    let until = std::time::Instant::now() + crate::wrap::client::PATIENCE;
+    loop {
+        let text = std::fs::read_to_string(&stderr).unwrap();
+        if let Some(line) = text.lines().find(|line| line.contains("matches no tool")) {
+            assert!(line.contains("raed_a") && line.contains("read_a"), "{line}");
+            assert_eq!(text.matches("matches no tool").count(), 1, "{text}");
+            return;
+        }
+        assert!(std::time::Instant::now() < until, "{text}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}

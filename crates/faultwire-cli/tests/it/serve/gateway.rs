@@ -64,7 +64,6 @@ impl Gateway {
     }
 
     fn start_in(log: &str, args: &[&str], set: impl FnOnce(&mut Command)) -> Self {
-        let audit = Dir::new();
         let mut all = vec!["serve", "--port", "0", "--audit", log];
         if !args.contains(&"--log") {
             all.extend(["--log", "off"]);
@@ -72,6 +71,12 @@ impl Gateway {
         all.extend(args);
         let mut start = command(&all);
         set(&mut start);
+        Self::spawn(&mut start)
+    }
+
+    /// Whatever the command says.
+    pub fn spawn(start: &mut Command) -> Self {
+        let audit = Dir::new();
         start.stdout(Stdio::piped());
         let mut process = start.spawn().expect("it starts");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
