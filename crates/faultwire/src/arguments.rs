@@ -1,12 +1,19 @@
 //! Arguments against the tool's own schema, before the call is sent (W4).
 
+mod allowance;
+mod compile;
 mod cost;
+mod ecma;
+mod pattern;
+mod prepare;
 
-use cost::Cost;
+pub use allowance::Allowance;
 
+use compile::Kind;
 use faultwire_contract::{Aspect, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
+use pattern::Patterns;
 use serde_json::{Value, json};
 
 /// More is not told: the first ones are what a caller mends first.
@@ -15,21 +22,6 @@ const MOST_ISSUES: usize = 16;
 /// A tool's input schema, compiled.
 #[derive(Debug)]
 pub struct Schema(Kind);
-
-/// What is known of it.
-#[derive(Debug)]
-enum Kind {
-    /// The tool has none, or one that makes no sense: everything passes.
-    Open,
-    /// Ready.
-    Compiled {
-        validator: Box<Validator>,
-        schema: Value,
-        /// Whether a call without arguments fits; most tools without any are called so.
-        takes_nothing: bool,
-        cost: Cost,
-    },
-}
 
 /// One thing that is wrong with the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,38 +45,34 @@ impl Schema {
     /// everything passes.
     #[must_use]
     pub fn compile(tool: &str, text: Option<&str>) -> Self {
-        let Some(text) = text else { return Self(Kind::Open) };
-        let built = serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
-        let built = built.and_then(|schema| {
-            let cost = Cost::of(&schema).ok_or("it has references that are not followed")?;
-            match jsonschema::validator_for(&schema) {
-                Ok(validator) => Ok((schema, validator, cost)),
-                Err(e) => Err(e.to_string()),
-            }
-        });
-        match built {
-            Ok((schema, validator, cost)) => {
-                let takes_nothing =
-                    cost.visits("{}") <= cost::MOST && validator.is_valid(&json!({}));
-                let validator = Box::new(validator);
-                Self(Kind::Compiled { validator, schema, takes_nothing, cost })
-            }
-            Err(why) => {
-                tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
-                Self(Kind::Open)
-            }
+        Self::compile_within(tool, text, &Allowance::default())
+    }
+
+    /// The same for a server whose schemas share an allowance. What does not fit into it is not
+    /// checked, which a warning says once.
+    #[must_use]
+    pub fn compile_within(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
+        Self(Kind::compile(tool, text, allowance))
+    }
+
+    /// Whether a check of so long arguments takes next to no time, whatever they are.
+    #[must_use]
+    pub fn is_quick(&self, length: usize) -> bool {
+        match &self.0 {
+            Kind::Open => true,
+            Kind::Compiled(compiled) => compiled.cost.is_quick(length),
         }
     }
 
     /// What is wrong with the arguments, still as text. None when they fit.
     #[must_use]
     pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Kind::Compiled { takes_nothing, cost, .. } = &self.0 else { return None };
+        let Kind::Compiled(compiled) = &self.0 else { return None };
         let arguments = arguments.unwrap_or("{}");
-        if *takes_nothing && arguments == "{}" {
+        if compiled.takes_nothing && arguments == "{}" {
             return None;
         }
-        let visits = cost.visits(arguments);
+        let visits = compiled.cost.visits(arguments);
         if visits > cost::MOST {
             return unchecked();
         }
@@ -103,15 +91,20 @@ impl Schema {
     /// The same of arguments that were read already.
     #[must_use]
     pub fn misfit_of(&self, arguments: &Value) -> Option<Misfit> {
-        let Kind::Compiled { cost, .. } = &self.0 else { return None };
-        let visits = cost.visits_of(arguments);
+        let Kind::Compiled(compiled) = &self.0 else { return None };
+        let visits = compiled.cost.visits_of(arguments);
         if visits > cost::MOST { unchecked() } else { self.judged(arguments, visits) }
     }
 
     fn judged(&self, arguments: &Value, visits: u64) -> Option<Misfit> {
-        let Kind::Compiled { validator, schema, .. } = &self.0 else { return None };
+        let Kind::Compiled(compiled) = &self.0 else { return None };
+        let (validator, schema) = (&compiled.validator, &compiled.schema);
+        pattern::begin_check();
         // Nearly all fit, and to find that out alone takes half as long.
         if validator.is_valid(arguments) {
+            if pattern::is_exhausted() {
+                tracing::warn!("the patterns of a schema take too long; some are not checked");
+            }
             return None;
         }
         let issues = if visits > cost::MOST_FOR_LIST {
@@ -193,7 +186,8 @@ impl Misfit {
 /// assert_eq!(issues[1].message, "Required");
 /// ```
 pub fn check(schema: &Value, arguments: &Value) -> Result<Vec<Issue>, String> {
-    let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+    let validator = compile::validator(schema, &Patterns::default())?;
+    pattern::begin_check();
     Ok(issues(&validator, schema, arguments))
 }
 
@@ -245,7 +239,7 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
         ValidationErrorKind::Type { .. } => {
             vec![at(Aspect::Type, place, first_line(error))]
         }
-        ValidationErrorKind::Format { .. } | ValidationErrorKind::Pattern { .. } => {
+        ValidationErrorKind::Format { .. } | ValidationErrorKind::Custom { .. } => {
             vec![at(Aspect::Format, place, first_line(error))]
         }
         _ => vec![at(Aspect::Value, place, first_line(error))],

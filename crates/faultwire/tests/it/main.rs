@@ -14,6 +14,7 @@ mod manifest;
 mod obedient;
 mod opening;
 mod problem;
+mod schemas;
 mod sessions;
 mod sim;
 mod support;
