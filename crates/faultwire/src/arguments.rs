@@ -4,12 +4,13 @@ mod allowance;
 mod compile;
 mod cost;
 mod ecma;
+mod folding;
 mod pattern;
 mod prepare;
 
 pub use allowance::Allowance;
 
-use compile::Kind;
+use compile::{Checked, Compiled};
 use faultwire_contract::{Aspect, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
@@ -21,7 +22,17 @@ const MOST_ISSUES: usize = 16;
 
 /// A tool's input schema, compiled.
 #[derive(Debug)]
-pub struct Schema(Kind);
+pub struct Schema(Compiled);
+
+/// Why arguments may have to be refused.
+#[derive(Clone, Debug)]
+pub enum Objection {
+    /// A member that some parsers take for a declared property. It is refused even where schemas
+    /// are not enforced.
+    Folded(Misfit),
+    /// They do not fit the schema.
+    Misfit(Misfit),
+}
 
 /// One thing that is wrong with the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,53 +63,69 @@ impl Schema {
     /// checked, which a warning says once.
     #[must_use]
     pub fn compile_within(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
-        Self(Kind::compile(tool, text, allowance))
+        Self(text.map(|text| Compiled::new(tool, text, allowance)).unwrap_or_default())
     }
 
     /// Whether a check of so long arguments takes next to no time, whatever they are.
     #[must_use]
     pub fn is_quick(&self, length: usize) -> bool {
-        match &self.0 {
-            Kind::Open => true,
-            Kind::Compiled(compiled) => compiled.cost.is_quick(length),
-        }
+        self.0.checked.as_ref().is_none_or(|checked| checked.cost.is_quick(length))
     }
 
     /// What is wrong with the arguments, still as text. None when they fit.
     #[must_use]
     pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Kind::Compiled(compiled) = &self.0 else { return None };
+        let checked = self.0.checked.as_ref()?;
         let arguments = arguments.unwrap_or("{}");
-        if compiled.takes_nothing && arguments == "{}" {
+        if checked.takes_nothing && arguments == "{}" {
             return None;
         }
-        let visits = compiled.cost.visits(arguments);
+        let visits = checked.cost.visits(arguments);
         if visits > cost::MOST {
             return unchecked();
         }
         match serde_json::from_str(arguments) {
-            Ok(arguments) => self.judged(&arguments, visits),
-            Err(e) => Some(Misfit {
-                issues: vec![Issue {
-                    path: String::new(),
-                    message: format!("Cannot be read: {e}"),
-                    aspect: Aspect::Format,
-                }],
-            }),
+            Ok(arguments) => self.judged(checked, &arguments, visits),
+            Err(e) => Some(unreadable(&e)),
         }
+    }
+
+    /// What is against the arguments: a member that may be read as another one, or, if the schema
+    /// counts, that they do not fit.
+    #[must_use]
+    pub fn objection(&self, arguments: Option<&str>, counts: bool) -> Option<Objection> {
+        let arguments = arguments.unwrap_or("{}");
+        let checked = self.0.checked.as_ref().filter(|_| counts);
+        if arguments == "{}" && checked.is_none_or(|checked| checked.takes_nothing) {
+            return None;
+        }
+        if checked.is_none() && self.0.declared.is_empty() {
+            return None;
+        }
+        let visits = checked.map(|checked| checked.cost.visits(arguments));
+        let value = match serde_json::from_str(arguments) {
+            Ok(value) => value,
+            Err(e) => return checked.map(|_| Objection::Misfit(unreadable(&e))),
+        };
+        if let Some(issue) = self.0.declared.folded(self.0.schema.as_ref(), &value) {
+            return Some(Objection::Folded(Misfit { issues: vec![issue] }));
+        }
+        let (checked, visits) = (checked?, visits?);
+        let misfit =
+            if visits > cost::MOST { unchecked() } else { self.judged(checked, &value, visits) };
+        misfit.map(Objection::Misfit)
     }
 
     /// The same of arguments that were read already.
     #[must_use]
     pub fn misfit_of(&self, arguments: &Value) -> Option<Misfit> {
-        let Kind::Compiled(compiled) = &self.0 else { return None };
-        let visits = compiled.cost.visits_of(arguments);
-        if visits > cost::MOST { unchecked() } else { self.judged(arguments, visits) }
+        let checked = self.0.checked.as_ref()?;
+        let visits = checked.cost.visits_of(arguments);
+        if visits > cost::MOST { unchecked() } else { self.judged(checked, arguments, visits) }
     }
 
-    fn judged(&self, arguments: &Value, visits: u64) -> Option<Misfit> {
-        let Kind::Compiled(compiled) = &self.0 else { return None };
-        let (validator, schema) = (&compiled.validator, &compiled.schema);
+    fn judged(&self, checked: &Checked, arguments: &Value, visits: u64) -> Option<Misfit> {
+        let (validator, schema) = (&checked.validator, self.0.schema.as_ref()?);
         pattern::begin_check();
         // Nearly all fit, and to find that out alone takes half as long.
         if validator.is_valid(arguments) {
@@ -114,6 +141,11 @@ impl Schema {
         };
         (!issues.is_empty()).then_some(Misfit { issues })
     }
+}
+
+fn unreadable(error: &serde_json::Error) -> Misfit {
+    let message = format!("Cannot be read: {error}");
+    Misfit { issues: vec![Issue { path: String::new(), message, aspect: Aspect::Format }] }
 }
 
 fn unchecked() -> Option<Misfit> {

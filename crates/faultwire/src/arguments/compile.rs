@@ -6,37 +6,44 @@ use serde_json::{Value, json};
 
 use super::allowance::{Allowance, Share};
 use super::cost::{self, Cost};
+use super::folding::Declared;
 use super::pattern::{self, Patterns};
 use super::prepare::{self, MOST_BYTES, prepared};
 
+/// The properties of a longer one are not known either.
+const MOST_NAMED: usize = 4 * MOST_BYTES;
 /// A text that is to be a pattern itself is looked at up to this length.
 const LONGEST_REGEX: usize = 1024;
 
-/// What is known of a schema.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// The tool has none, or one that cannot be used: everything passes.
-    Open,
-    /// Ready.
-    Compiled(Box<Compiled>),
+/// What a pattern for names may take, with some room for how another engine counts.
+const NAMES: usize = 256 * 1024;
+
+/// A schema, as far as it can be used.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    /// None where it cannot be checked against: everything passes then.
+    pub checked: Option<Checked>,
+    /// As it was read, but for what was taken out; none where it is too large.
+    pub schema: Option<Value>,
+    pub declared: Declared,
+    _share: Option<Share>,
 }
 
 /// A schema that can be checked against.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(super) struct Checked {
     pub validator: Validator,
-    pub schema: Value,
     /// Whether a call without arguments fits; most tools without any are called so.
     pub takes_nothing: bool,
     pub cost: Cost,
     _shares: (Share, Share),
 }
 
-impl Kind {
-    pub(super) fn compile(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
-        let Some(text) = text else { return Self::Open };
+impl Compiled {
+    pub(super) fn new(tool: &str, text: &str, allowance: &Allowance) -> Self {
         let patterns = Patterns::default();
-        let compiled = Compiled::new(text, &patterns, allowance);
+        let mut compiled = Self::default();
+        let made = compiled.make(text, &patterns, allowance);
         for pattern in patterns.skipped() {
             tracing::warn!(
                 tool,
@@ -44,34 +51,44 @@ impl Kind {
                 "the pattern is too large, or needs look-around or back-references; it is not checked"
             );
         }
-        match compiled {
-            Ok(compiled) => Self::Compiled(Box::new(compiled)),
-            Err(why) => {
-                tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
-                Self::Open
-            }
+        if let Err(why) = made {
+            tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
         }
+        compiled
     }
-}
 
-impl Compiled {
-    fn new(text: &str, patterns: &Patterns, allowance: &Allowance) -> Result<Self, String> {
+    /// Makes what can be made of it; what was made before something failed stays.
+    fn make(
+        &mut self,
+        text: &str,
+        patterns: &Patterns,
+        allowance: &Allowance,
+    ) -> Result<(), String> {
+        if text.len() > MOST_NAMED {
+            return Err(format!("it has more than {MOST_NAMED} bytes"));
+        }
+        let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let declared = Declared::of(&schema);
+        let full = || "the schemas of this server take too much memory together".to_owned();
+        self._share = Some(allowance.take(declared.bytes()).ok_or_else(full)?);
+        self.declared = declared;
         if text.len() > MOST_BYTES {
             return Err(format!("it has more than {MOST_BYTES} bytes"));
         }
-        let schema = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let prepare::Prepared { schema, bytes } = prepared(schema, patterns)?;
-        let full = || "the schemas of this server take too much memory together".to_owned();
         let share = allowance.take(bytes).ok_or_else(full)?;
-        let cost = Cost::of(&schema).ok_or("it has references that are not followed")?;
+        let schema = self.schema.insert(schema);
+        let cost = Cost::of(schema).ok_or("it has references that are not followed")?;
         if cost.is_hopeless() {
             return Err("checking any arguments would take too long".to_owned());
         }
-        let validator = validator(&schema, patterns)?;
+        let validator = validator(schema, patterns)?;
         let of_patterns = allowance.take(patterns.bytes()).ok_or_else(full)?;
         pattern::begin_check();
         let takes_nothing = cost.visits("{}") <= cost::MOST && validator.is_valid(&json!({}));
-        Ok(Self { validator, schema, takes_nothing, cost, _shares: (share, of_patterns) })
+        let shares = (share, of_patterns);
+        self.checked = Some(Checked { validator, takes_nothing, cost, _shares: shares });
+        Ok(())
     }
 }
 
@@ -86,6 +103,3 @@ pub(super) fn validator(schema: &Value, patterns: &Patterns) -> Result<Validator
         .build(schema)
         .map_err(|e| e.to_string())
 }
-
-/// What a pattern for names may take, with some room for how another engine counts.
-const NAMES: usize = 256 * 1024;

@@ -8,6 +8,7 @@ mod client;
 mod crash;
 mod domain;
 mod examples;
+mod folding;
 mod format;
 mod http;
 mod manifest;

@@ -7,7 +7,7 @@ use faultwire::arguments::{Allowance, Schema};
 use serde_json::{Value, json};
 
 /// Much more than any of this takes, and much less than without a bound.
-const SOON: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(5);
 
 fn soon<T>(what: &str, act: impl FnOnce() -> T) -> T {
     #[expect(clippy::disallowed_methods, reason = "this test measures time")]
