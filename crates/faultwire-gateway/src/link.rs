@@ -51,7 +51,7 @@ pub(crate) struct Link {
     pub breaker: Option<Arc<Breaker>>,
     /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
     /// taken alone, or after the state's.
-    tools: Mutex<Tools>,
+    tools: Arc<Mutex<Tools>>,
     state: Mutex<State>,
 }
 
@@ -166,7 +166,7 @@ impl Link {
             requests: 0,
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes);
-        let tools = Mutex::default();
+        let tools = Arc::default();
         let runtime = Handle::try_current().ok();
         Self {
             door,
@@ -195,6 +195,11 @@ impl Link {
 
     pub(crate) fn tools(&self) -> MutexGuard<'_, Tools> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of this server's.
+    pub(crate) fn owned(&self, call: Call) -> Call {
+        call.of_server(&self.tools)
     }
 
     /// Tells whoever watches the deadlines, if this one comes before all that it knows.

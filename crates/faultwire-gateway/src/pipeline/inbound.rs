@@ -188,7 +188,9 @@ impl Link {
         let name = line.method.as_deref().unwrap_or_default();
         if deeper_than(line.text.as_bytes(), self.settings().limits.depth) {
             let method = method(name, None);
-            let call = Call::new(asker, line, id, method, None, place.now);
+            let params = ToolCall::read(line.params).filter(|_| method == Method::ToolsCall);
+            let tool = params.as_ref().map(|params| &*params.name);
+            let call = self.owned(Call::new(asker, line, id, method, tool, place.now));
             let message =
                 format!("The request is deeper than {} levels", self.settings().limits.depth);
             call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
@@ -200,7 +202,7 @@ impl Link {
         }
         let params = ToolCall::read(line.params);
         let tool = params.as_ref().map(|params| &*params.name);
-        let call = Call::new(asker, line, id, Method::ToolsCall, tool, place.now);
+        let call = self.owned(Call::new(asker, line, id, Method::ToolsCall, tool, place.now));
         let Some(params) = params else {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
@@ -230,7 +232,7 @@ impl Link {
             Ok(None) => self.open(call, place),
             Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments) {
                 Some(failing) => {
-                    call.fail(Failing { tool: tool.facts, ..failing });
+                    call.fail(failing);
                     Verdict::Drop
                 }
                 None => self.open(call, place),
