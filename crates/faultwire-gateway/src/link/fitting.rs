@@ -1,5 +1,6 @@
 //! Whether a call's arguments fit: its tool's schema, and what its head says.
 
+use faultwire::arguments::{Misfit, Objection};
 use faultwire_contract::{Condition, Outcome};
 use hyper::header::HeaderMap;
 use serde_json::Value;
@@ -40,23 +41,38 @@ impl Link {
         if let Some(failing) = self.two_minds(call, tool, arguments) {
             return Some(failing);
         }
-        if self.settings().arguments == Arguments::Off {
-            return None;
+        self.unfit(name, tool, arguments)
+    }
+
+    /// What the tool's schema has against the arguments. This can take its time.
+    pub(super) fn unfit(
+        &self,
+        name: &str,
+        tool: &Tool,
+        arguments: Option<&str>,
+    ) -> Option<Failing> {
+        let mode = self.settings().arguments;
+        match tool.schema(name).objection(arguments, mode != Arguments::Off)? {
+            // The server may read another member than the one that was judged here.
+            Objection::Folded(misfit) => Some(self.invalid(name, &misfit)),
+            Objection::Misfit(misfit) if mode == Arguments::Warn => {
+                let message = misfit.message(name);
+                tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
+                None
+            }
+            Objection::Misfit(misfit) => Some(self.invalid(name, &misfit)),
         }
-        let misfit = tool.schema(name).misfit(arguments)?;
-        let message = misfit.message(name);
-        if self.settings().arguments == Arguments::Warn {
-            tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
-            return None;
-        }
+    }
+
+    fn invalid(&self, name: &str, misfit: &Misfit) -> Failing {
         let mut failing =
             Failing::finer(self.contract(), Condition::InvalidArguments, misfit.aspect())
-                .saying(message)
+                .saying(misfit.message(name))
                 .outcome(Outcome::NotSent);
         failing.report.details = Some(misfit.details());
         failing.report.suggestion =
             Some(format!("Mend the arguments; tools/list has the schema of {name}"));
-        Some(failing)
+        failing
     }
 
     /// Whether head and body of a request say different things.
