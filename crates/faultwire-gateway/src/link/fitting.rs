@@ -5,7 +5,8 @@ use faultwire_contract::{Condition, Outcome};
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
-use super::Link;
+use super::examined::arguments;
+use super::{Examined, Link};
 use crate::call::Call;
 use crate::failing::Failing;
 use crate::guard::mirror;
@@ -15,11 +16,10 @@ use crate::tools::Tool;
 
 impl Link {
     /// What is wrong with a call's arguments, if they are to be refused for it.
-    pub(crate) fn misfit(&self, call: &Call) -> Option<Failing> {
+    pub(crate) fn misfit(&self, call: &Call, examined: Option<Examined>) -> Option<Failing> {
         let name = call.tool()?;
         let tool = self.tools().get(name).cloned();
-        let story = call.story();
-        let arguments = story.arguments.as_ref().map(ToString::to_string);
+        let arguments = arguments(call);
         let turn = call
             .party()
             .and_then(|party| self.out_of_turn(party, name, tool.as_deref(), arguments.as_deref()));
@@ -27,7 +27,7 @@ impl Link {
             return turn;
         }
         let tool = tool?;
-        self.refusal(call, name, &tool, arguments.as_deref())
+        self.refusal(call, name, &tool, arguments.as_deref(), examined)
     }
 
     /// The same for arguments that are still text.
@@ -37,11 +37,15 @@ impl Link {
         name: &str,
         tool: &Tool,
         arguments: Option<&str>,
+        examined: Option<Examined>,
     ) -> Option<Failing> {
         if let Some(failing) = self.two_minds(call, tool, arguments) {
             return Some(failing);
         }
-        self.unfit(name, tool, arguments)
+        match examined.map(|examined| examined.of(tool, arguments)) {
+            Some(Ok(found)) => found,
+            Some(Err(())) | None => self.unfit(name, tool, arguments),
+        }
     }
 
     /// What the tool's schema has against the arguments. This can take its time.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
-use crate::link::{LEFT_ALONE, Link, Phase, State, Verdict};
+use crate::link::{Examined, LEFT_ALONE, Link, Phase, State, Verdict};
 use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
@@ -52,12 +52,13 @@ impl Link {
         asker: Asker<'_>,
         line: &[u8],
         seen: &Line<'_>,
+        examined: Option<Examined>,
         place: Place,
     ) -> Verdict {
         if line.trim_ascii_start().is_empty() {
             return Verdict::Drop;
         }
-        self.seen_of_client(asker, line, seen, place)
+        self.seen_of_client(asker, line, seen, examined, place)
     }
 
     /// A line of the client that is too long, of which only the id is known.
@@ -83,7 +84,7 @@ impl Link {
     }
 
     fn message_of_client(&self, asker: Asker<'_>, bytes: &[u8], place: Place) -> Verdict {
-        self.seen_of_client(asker, bytes, &peek(bytes), place)
+        self.seen_of_client(asker, bytes, &peek(bytes), None, place)
     }
 
     fn seen_of_client(
@@ -91,10 +92,11 @@ impl Link {
         asker: Asker<'_>,
         bytes: &[u8],
         line: &Line<'_>,
+        examined: Option<Examined>,
         place: Place,
     ) -> Verdict {
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(asker, id, line, place),
+            (Sort::Request, Some(id)) => self.request(asker, id, line, examined, place),
             // No server must run what nobody has checked, and nobody could be answered.
             (Sort::Request | Sort::Notification, _)
                 if line.method.as_deref() == Some(wire::TOOLS_CALL) =>
@@ -179,7 +181,14 @@ impl Link {
         if sent && up && place.room > 0 { Verdict::Pass } else { Verdict::Drop }
     }
 
-    fn request(&self, asker: Asker<'_>, id: &str, line: &Line<'_>, place: Place) -> Verdict {
+    fn request(
+        &self,
+        asker: Asker<'_>,
+        id: &str,
+        line: &Line<'_>,
+        examined: Option<Examined>,
+        place: Place,
+    ) -> Verdict {
         if !wire::is_id(id) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
             self.door.refuse(asker, None, wire::INVALID_REQUEST, failing);
@@ -230,7 +239,7 @@ impl Link {
         match known {
             Err(()) => self.open_after_list(call, place),
             Ok(None) => self.open(call, place),
-            Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments) {
+            Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments, examined) {
                 Some(failing) => {
                     call.fail(failing);
                     Verdict::Drop
