@@ -13,6 +13,7 @@ mod operation;
 mod protocol;
 mod real;
 mod reload;
+mod schemas;
 mod sessions;
 mod traces;
 mod upstreams;
