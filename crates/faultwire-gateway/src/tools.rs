@@ -223,13 +223,11 @@ impl Tools {
         }
         for (name, tool) in page.tools {
             let same = before.get(&name).filter(|old| old.digest == tool.digest);
-            match same {
-                Some(same) => self.keep(name, Arc::clone(same)),
-                None => {
-                    let tool = self.within_bounds(&name, tool);
-                    self.keep(name, Arc::new(tool));
-                }
-            }
+            let tool = match same {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(self.within_bounds(&name, tool)),
+            };
+            self.keep(name, tool);
         }
         self.known = if page.next.is_some() { Known::Partly } else { Known::Yes };
         self.deadly = 0;

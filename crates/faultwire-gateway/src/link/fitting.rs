@@ -57,14 +57,16 @@ impl Link {
     ) -> Option<Failing> {
         let mode = self.settings().arguments;
         match tool.schema(name).objection(arguments, mode != Arguments::Off)? {
-            // The server may read another member than the one that was judged here.
-            Objection::Folded(misfit) => Some(self.invalid(name, &misfit)),
             Objection::Misfit(misfit) if mode == Arguments::Warn => {
                 let message = misfit.message(name);
                 tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
                 None
             }
-            Objection::Misfit(misfit) => Some(self.invalid(name, &misfit)),
+            // A folded member is refused in every mode: the server may read another one than
+            // was judged here.
+            Objection::Folded(misfit) | Objection::Misfit(misfit) => {
+                Some(self.invalid(name, &misfit))
+            }
         }
     }
 

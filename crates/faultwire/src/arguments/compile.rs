@@ -26,7 +26,8 @@ pub(super) struct Compiled {
     /// As it was read, but for what was taken out; none where it is too large.
     pub schema: Option<Value>,
     pub declared: Declared,
-    _share: Option<Share>,
+    /// Held for what `declared` takes.
+    share: Option<Share>,
 }
 
 /// A schema that can be checked against.
@@ -70,7 +71,7 @@ impl Compiled {
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let declared = Declared::of(&schema);
         let full = || "the schemas of this server take too much memory together".to_owned();
-        self._share = Some(allowance.take(declared.bytes()).ok_or_else(full)?);
+        self.share = Some(allowance.take(declared.bytes()).ok_or_else(full)?);
         self.declared = declared;
         if text.len() > MOST_BYTES {
             return Err(format!("it has more than {MOST_BYTES} bytes"));

@@ -70,9 +70,10 @@ fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
 
 fn in_class(c: char, chars: &mut Peekable<Chars<'_>>, out: &mut String) {
     let Some(set) = perl(c) else { return out.extend(['\\', c]) };
-    match c.is_ascii_uppercase() {
-        true => out.extend(["[^", set, "]"]),
-        false => out.push_str(set),
+    if c.is_ascii_uppercase() {
+        out.extend(["[^", set, "]"]);
+    } else {
+        out.push_str(set);
     }
     // No range begins with a set.
     if chars.next_if_eq(&'-').is_some() {

@@ -61,15 +61,12 @@ impl Patterns {
         let Some(pattern) = pattern.as_str() else { return Box::new(Skipped) };
         let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = MOST_TOGETHER.saturating_sub(compiled.bytes);
-        match dfa(pattern, left.min(MOST_COMPILED)) {
-            Some(dfa) => {
-                compiled.bytes += size(&dfa);
-                Box::new(Pattern { text: pattern.into(), dfa, cache: Mutex::default() })
-            }
-            None => {
-                compiled.skip(pattern);
-                Box::new(Skipped)
-            }
+        if let Some(dfa) = dfa(pattern, left.min(MOST_COMPILED)) {
+            compiled.bytes += size(&dfa);
+            Box::new(Pattern { text: pattern.into(), dfa, cache: Mutex::default() })
+        } else {
+            compiled.skip(pattern);
+            Box::new(Skipped)
         }
     }
 
