@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::{Answers, Condition, Line, Outcome, Surface};
@@ -17,6 +17,7 @@ use crate::party::{Asker, Bridged, Party};
 use crate::patched::Patched;
 use crate::request::{self, Story};
 use crate::spans::Traced;
+use crate::tools::{ToolFacts, Tools};
 use crate::upstream::inlet::Pipe;
 use crate::wire;
 
@@ -66,6 +67,8 @@ pub(crate) struct Call {
     pub traced: Option<Box<Traced>>,
     /// What the head repeats of the arguments, where it has to.
     pub head: Option<Head>,
+    /// The list that its tool may be in.
+    tools: Option<Arc<Mutex<Tools>>>,
     /// Who asked; none once it has ended.
     party: Option<Arc<Party>>,
 }
@@ -168,8 +171,22 @@ impl Call {
             trace: asker.trace.map(Into::into).or_else(own),
             traced,
             head: asker.head.cloned(),
+            tools: None,
             party: Some(Arc::clone(asker.party)),
         }
+    }
+
+    /// With the list that its tool may be in.
+    pub(crate) fn of_server(self, tools: &Arc<Mutex<Tools>>) -> Self {
+        let mut call = self;
+        call.tools = Some(Arc::clone(tools));
+        call
+    }
+
+    /// What is known of its tool by now.
+    pub(crate) fn facts(&self) -> ToolFacts {
+        let tools = self.tools.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner));
+        tools.map(|tools| tools.facts(self.tool())).unwrap_or_default()
     }
 
     /// The id, as it was written.
@@ -293,6 +310,7 @@ impl Drop for Call {
                 trace: self.trace.take(),
                 traced: self.traced.take(),
                 head: None,
+                tools: self.tools.take(),
                 outlet: self.outlet.take(),
                 party: None,
                 ..*self

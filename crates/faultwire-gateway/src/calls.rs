@@ -149,7 +149,7 @@ impl Calls {
     }
 
     /// Takes out every call that fits, the oldest first.
-    pub(crate) fn take_all(&mut self, fits: impl Fn(&Call) -> bool) -> Vec<Call> {
+    pub(crate) fn take_all(&mut self, mut fits: impl FnMut(&Call) -> bool) -> Vec<Call> {
         let mut taken: Vec<Call> = self.open.extract_if(|call| fits(call)).collect();
         let less: usize = taken.iter().map(|call| call.line().len()).sum();
         self.bytes.set(self.bytes.bytes() - less);

@@ -355,7 +355,9 @@ impl Door {
         failing: Failing,
     ) -> (Entry, Option<Box<Answer>>) {
         let story = call.story();
-        let Failing { report, upstream_code, rpc, tool, said, is_protocol, beside } = failing;
+        let Failing { report, upstream_code, rpc, said, is_protocol, beside } = failing;
+        // Looked up here, where all failures come by, so that no path can miss it.
+        let tool = call.facts();
         let fault = fault(&party, call, report, &story);
         let is_protocol = is_protocol || matches!(said, Said::Protocol(_));
         let form = match (call.surface, is_protocol) {

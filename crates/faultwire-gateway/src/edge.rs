@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::Stamp;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// A moment to measure from.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
@@ -32,6 +33,14 @@ pub(crate) fn wall_clock() -> SystemTime {
 pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Does something that takes its time, without keeping other tasks from this thread.
+pub(crate) fn aside<T>(act: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(act),
+        _ => act(),
+    }
 }
 
 /// A uniform random number for ids and jitter, not for secrets: the system is asked once for a

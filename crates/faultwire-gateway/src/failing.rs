@@ -5,8 +5,6 @@ use std::time::Duration;
 use faultwire_contract::{Aspect, Condition, Contract, Failure, Outcome, Report};
 use serde_json::Value;
 
-use crate::tools::ToolFacts;
-
 /// A failure on its way to the door.
 pub(crate) struct Failing {
     /// Boxed, since it is large and goes through many hands.
@@ -14,8 +12,6 @@ pub(crate) struct Failing {
     pub upstream_code: Option<Value>,
     /// The number of the JSON-RPC error that it was.
     pub rpc: Option<i64>,
-    /// What is known of the tool.
-    pub tool: ToolFacts,
     /// What the server said, where that matters for the answer.
     pub said: Said,
     /// Whether it is an error of JSON-RPC even where failures are results: the request was wrong,
@@ -84,7 +80,6 @@ impl From<Box<Report>> for Failing {
             report,
             upstream_code: None,
             rpc: None,
-            tool: ToolFacts::default(),
             said: Said::default(),
             is_protocol: false,
             beside: None,

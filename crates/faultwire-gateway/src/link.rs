@@ -4,6 +4,7 @@
 //! Order of locks: the inlet, then the state, then the tools. Never another way round, and nobody
 //! waits for client or disk with one of them in hand.
 
+mod examined;
 mod failed;
 mod fitting;
 mod listing;
@@ -16,7 +17,7 @@ use std::time::Instant;
 use faultwire_contract::{Condition, Contract, Outcome};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::call::{Call, Stage};
 use crate::calls::Calls;
@@ -33,6 +34,7 @@ use crate::supervisor::Event;
 use crate::tools::Tools;
 use crate::upstream::inlet::{Inlet, Pipe};
 use crate::wire;
+pub(crate) use examined::Examined;
 pub(crate) use listing::Listing;
 
 /// What a client is told whose call does not go to a server that is in trouble.
@@ -54,8 +56,10 @@ pub(crate) struct Link {
     pub tasks: Option<Arc<Tasks>>,
     /// Under a lock of its own: every call looks something up here, and it rarely changes. It is
     /// taken alone, or after the state's.
-    tools: Mutex<Tools>,
+    tools: Arc<Mutex<Tools>>,
     state: Mutex<State>,
+    /// One call at a time is checked that may take long.
+    examining: Arc<Semaphore>,
 }
 
 /// Everything that both directions change.
@@ -170,7 +174,7 @@ impl Link {
             requests: 0,
         };
         let inlet = Inlet::new(settings.limits.backlog_bytes, door.backlog.part());
-        let tools = Mutex::default();
+        let tools = Arc::default();
         let runtime = Handle::try_current().ok();
         Self {
             door,
@@ -183,6 +187,7 @@ impl Link {
             tasks,
             tools,
             state: Mutex::new(state),
+            examining: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -202,6 +207,11 @@ impl Link {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A call of this server's.
+    pub(crate) fn owned(&self, call: Call) -> Call {
+        call.of_server(&self.tools)
+    }
+
     /// Tells whoever watches the deadlines, if this one comes before all that it knows.
     pub(crate) fn watch(&self, state: &mut State, due: Option<Instant>) {
         let Some(due) = due else { return };
@@ -213,11 +223,17 @@ impl Link {
 
     /// Sends everything that waited and may go now.
     pub(crate) fn release(&self) {
+        // Calls that came after the checks have to be checked, too.
+        while self.release_examined(edge::aside(|| self.examine_held())) {}
+    }
+
+    /// The same, as far as the calls were checked. Whether others are left.
+    fn release_examined(&self, mut examined: HashMap<String, Option<Examined>>) -> bool {
         let mut pipe = self.inlet.lock();
         let now = edge::now();
         let mut state = self.state();
         if state.phase != Phase::Up {
-            return;
+            return false;
         }
         if state.listing.is_none()
             && let Some(ask) = self.ask_for_held(&mut state)
@@ -225,21 +241,27 @@ impl Link {
             self.inlet.send(&mut pipe, &ask);
         }
         let listing = state.listing.is_some();
+        let mut is_left = false;
         let waits = |call: &Call| match call.stage {
-            Stage::Held => call.tool().is_none() || !listing,
+            Stage::Held if call.tool().is_none() => true,
+            Stage::Held if listing => false,
+            Stage::Held if examined::is_held(call) && !examined.contains_key(call.id()) => {
+                is_left = true;
+                false
+            }
+            Stage::Held => true,
             Stage::Again(at) => at <= now,
             Stage::Sent { .. } => false,
         };
         let calls = state.calls.take_all(waits);
         drop(state);
-        // Checking may take its time; the client cannot touch these calls meanwhile, since it
-        // needs the inlet for that.
-        let judge = |call: Call| match call.attempt {
-            1 => (self.misfit(&call), call),
+        // The client cannot touch these calls meanwhile, since it needs the inlet for that.
+        let mut judge = |call: Call| match call.attempt {
+            1 => (self.misfit(&call, examined.remove(call.id()).flatten()), call),
             _ => (self.left_alone(now), call),
         };
         let (refused, fine): (Vec<_>, Vec<_>) =
-            calls.into_iter().map(judge).partition(|(misfit, _)| misfit.is_some());
+            calls.into_iter().map(&mut judge).partition(|(misfit, _)| misfit.is_some());
         let mut state = self.state();
         for (_, mut call) in fine {
             if state.phase == Phase::Up {
@@ -256,6 +278,7 @@ impl Link {
                 self.fail(call, failing);
             }
         }
+        is_left
     }
 
     /// Why a call is not sent again, if others have found meanwhile that it would be in vain.

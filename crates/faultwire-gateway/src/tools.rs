@@ -4,13 +4,18 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use faultwire::arguments::Schema;
+use faultwire::arguments::{Allowance, Schema};
 use faultwire_contract::{Safety, nearest};
 use hashbrown::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::guard::mirror::{self, Mirrored};
+
+/// More tools of one server are not kept.
+const MOST_TOOLS: usize = 10_000;
+/// Nor more text of names and schemas than this; a tool beyond it is kept without its schema.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// What is known of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,12 @@ pub(crate) struct Tools {
     pub known: Known,
     /// How often in a row a server ended while it was asked for them.
     deadly: u32,
+    /// What their compiled schemas may take.
+    allowance: Allowance,
+    /// What is kept of their names and schemas.
+    bytes: usize,
+    /// Whether a warning said that there are too many.
+    is_full: bool,
 }
 
 /// One tool.
@@ -42,6 +53,7 @@ pub(crate) struct Tool {
     digest: u64,
     schema_text: Option<Box<str>>,
     schema: OnceLock<Schema>,
+    allowance: Allowance,
     mirrored: OnceLock<Vec<Mirrored>>,
 }
 
@@ -121,13 +133,31 @@ impl Tool {
         let digest = digest.finish();
         Some((
             tool.name,
-            Self { facts, digest, schema_text, schema: OnceLock::new(), mirrored: OnceLock::new() },
+            Self {
+                facts,
+                digest,
+                schema_text,
+                schema: OnceLock::new(),
+                allowance: Allowance::default(),
+                mirrored: OnceLock::new(),
+            },
         ))
     }
 
     /// The schema of its arguments, compiled at its first use.
     pub(crate) fn schema(&self, name: &str) -> &Schema {
-        self.schema.get_or_init(|| Schema::compile(name, self.schema_text.as_deref()))
+        self.schema.get_or_init(|| {
+            Schema::compile_within(name, self.schema_text.as_deref(), &self.allowance)
+        })
+    }
+
+    /// Whether a check of so long arguments takes next to no time. The first one compiles.
+    pub(crate) fn is_quick(&self, length: usize) -> bool {
+        self.schema.get().is_some_and(|schema| schema.is_quick(length))
+    }
+
+    fn bytes(&self) -> usize {
+        self.schema_text.as_deref().map_or(0, str::len)
     }
 
     /// The arguments that the head of a request repeats.
@@ -164,13 +194,51 @@ impl Tools {
     /// Takes in a page. Tools that are as before keep their compiled schema.
     pub(crate) fn learn(&mut self, page: Page, first: bool) {
         let before = if first { std::mem::take(&mut self.by_name) } else { HashMap::new() };
+        if first {
+            self.bytes = 0;
+        }
         for (name, tool) in page.tools {
             let same = before.get(&name).filter(|old| old.digest == tool.digest);
-            let tool = same.map_or_else(|| Arc::new(tool), Arc::clone);
-            self.by_name.insert(name, tool);
+            let tool = match same {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(self.within_bounds(&name, tool)),
+            };
+            self.keep(name, tool);
         }
         self.known = if page.next.is_some() { Known::Partly } else { Known::Yes };
         self.deadly = 0;
+    }
+
+    fn keep(&mut self, name: Box<str>, tool: Arc<Tool>) {
+        if self.by_name.len() >= MOST_TOOLS && !self.by_name.contains_key(&name) {
+            return self.warn("more tools than are kept; the rest is not checked");
+        }
+        self.bytes += name.len() + tool.bytes();
+        if let Some(old) = self.by_name.get(&name) {
+            self.bytes = self.bytes.saturating_sub(name.len() + old.bytes());
+        }
+        self.by_name.insert(name, tool);
+    }
+
+    /// A new tool, without its schema if there is no more room for one.
+    fn within_bounds(&mut self, name: &str, tool: Tool) -> Tool {
+        let allowance = self.allowance.clone();
+        if self.bytes + name.len() + tool.bytes() <= MOST_BYTES {
+            return Tool { allowance, ..tool };
+        }
+        self.warn("the schemas of all tools are too long together; the rest is not checked");
+        Tool { schema_text: None, allowance, ..tool }
+    }
+
+    fn warn(&mut self, why: &'static str) {
+        if !std::mem::replace(&mut self.is_full, true) {
+            tracing::warn!(
+                tools = MOST_TOOLS,
+                bytes = MOST_BYTES,
+                why,
+                "the tool list is too large"
+            );
+        }
     }
 
     /// The server ended while it was asked for the list.

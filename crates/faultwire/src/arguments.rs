@@ -1,12 +1,22 @@
 //! Arguments against the tool's own schema, before the call is sent (W4).
 
+mod allowance;
+mod compile;
 mod cost;
+mod ecma;
+mod folding;
+mod pattern;
+mod prepare;
 
-use cost::Cost;
+pub use allowance::Allowance;
+
+use compile::{Checked, Compiled};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use faultwire_contract::{Aspect, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
+use pattern::Patterns;
 use serde_json::{Value, json};
 
 /// More is not told: the first ones are what a caller mends first.
@@ -14,21 +24,16 @@ const MOST_ISSUES: usize = 16;
 
 /// A tool's input schema, compiled.
 #[derive(Debug)]
-pub struct Schema(Kind);
+pub struct Schema(Compiled);
 
-/// What is known of it.
-#[derive(Debug)]
-enum Kind {
-    /// The tool has none, or one that makes no sense: everything passes.
-    Open,
-    /// Ready.
-    Compiled {
-        validator: Box<Validator>,
-        schema: Value,
-        /// Whether a call without arguments fits; most tools without any are called so.
-        takes_nothing: bool,
-        cost: Cost,
-    },
+/// Why arguments may have to be refused.
+#[derive(Clone, Debug)]
+pub enum Objection {
+    /// A member that some parsers take for a declared property. It is refused even where schemas
+    /// are not enforced.
+    Folded(Misfit),
+    /// They do not fit the schema.
+    Misfit(Misfit),
 }
 
 /// One thing that is wrong with the arguments.
@@ -53,65 +58,82 @@ impl Schema {
     /// everything passes.
     #[must_use]
     pub fn compile(tool: &str, text: Option<&str>) -> Self {
-        let Some(text) = text else { return Self(Kind::Open) };
-        let built = serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
-        let built = built.and_then(|schema| {
-            let cost = Cost::of(&schema).ok_or("it has references that are not followed")?;
-            match jsonschema::validator_for(&schema) {
-                Ok(validator) => Ok((schema, validator, cost)),
-                Err(e) => Err(e.to_string()),
-            }
-        });
-        match built {
-            Ok((schema, validator, cost)) => {
-                let takes_nothing =
-                    cost.visits("{}") <= cost::MOST && validator.is_valid(&json!({}));
-                let validator = Box::new(validator);
-                Self(Kind::Compiled { validator, schema, takes_nothing, cost })
-            }
-            Err(why) => {
-                tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
-                Self(Kind::Open)
-            }
-        }
+        Self::compile_within(tool, text, &Allowance::default())
+    }
+
+    /// The same for a server whose schemas share an allowance. What does not fit into it is not
+    /// checked, which a warning says once.
+    #[must_use]
+    pub fn compile_within(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
+        Self(text.map(|text| Compiled::new(tool, text, allowance)).unwrap_or_default())
+    }
+
+    /// Whether a check of so long arguments takes next to no time, whatever they are.
+    #[must_use]
+    pub fn is_quick(&self, length: usize) -> bool {
+        self.0.checked.as_ref().is_none_or(|checked| checked.cost.is_quick(length))
     }
 
     /// What is wrong with the arguments, still as text. None when they fit.
     #[must_use]
     pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
-        let Kind::Compiled { takes_nothing, cost, .. } = &self.0 else { return None };
+        let checked = self.0.checked.as_ref()?;
         let arguments = arguments.unwrap_or("{}");
-        if *takes_nothing && arguments == "{}" {
+        if checked.takes_nothing && arguments == "{}" {
             return None;
         }
-        let visits = cost.visits(arguments);
+        let visits = checked.cost.visits(arguments);
         if visits > cost::MOST {
             return unchecked();
         }
         match serde_json::from_str(arguments) {
-            Ok(arguments) => self.judged(&arguments, visits),
-            Err(e) => Some(Misfit {
-                issues: vec![Issue {
-                    path: String::new(),
-                    message: format!("Cannot be read: {e}"),
-                    aspect: Aspect::Format,
-                }],
-            }),
+            Ok(arguments) => self.judged(checked, &arguments, visits),
+            Err(e) => Some(unreadable(&e)),
         }
+    }
+
+    /// What is against the arguments: a member that may be read as another one, or, if the schema
+    /// counts, that they do not fit.
+    #[must_use]
+    pub fn objection(&self, arguments: Option<&str>, counts: bool) -> Option<Objection> {
+        let arguments = arguments.unwrap_or("{}");
+        let checked = self.0.checked.as_ref().filter(|_| counts);
+        if arguments == "{}" && checked.is_none_or(|checked| checked.takes_nothing) {
+            return None;
+        }
+        if checked.is_none() && self.0.declared.is_empty() {
+            return None;
+        }
+        let visits = checked.map(|checked| checked.cost.visits(arguments));
+        let value = match serde_json::from_str(arguments) {
+            Ok(value) => value,
+            Err(e) => return checked.map(|_| Objection::Misfit(unreadable(&e))),
+        };
+        if let Some(issue) = self.0.declared.folded(self.0.schema.as_ref(), &value) {
+            return Some(Objection::Folded(Misfit { issues: vec![issue] }));
+        }
+        let (checked, visits) = (checked?, visits?);
+        let misfit =
+            if visits > cost::MOST { unchecked() } else { self.judged(checked, &value, visits) };
+        misfit.map(Objection::Misfit)
     }
 
     /// The same of arguments that were read already.
     #[must_use]
     pub fn misfit_of(&self, arguments: &Value) -> Option<Misfit> {
-        let Kind::Compiled { cost, .. } = &self.0 else { return None };
-        let visits = cost.visits_of(arguments);
-        if visits > cost::MOST { unchecked() } else { self.judged(arguments, visits) }
+        let checked = self.0.checked.as_ref()?;
+        let visits = checked.cost.visits_of(arguments);
+        if visits > cost::MOST { unchecked() } else { self.judged(checked, arguments, visits) }
     }
 
-    fn judged(&self, arguments: &Value, visits: u64) -> Option<Misfit> {
-        let Kind::Compiled { validator, schema, .. } = &self.0 else { return None };
+    fn judged(&self, checked: &Checked, arguments: &Value, visits: u64) -> Option<Misfit> {
+        let (validator, schema) = (&checked.validator, self.0.schema.as_ref()?);
+        pattern::begin_check();
         // Nearly all fit, and to find that out alone takes half as long.
         if validator.is_valid(arguments) {
+            if pattern::is_exhausted() {
+                warn_sparsely("the patterns of a schema take too long; some are not checked");
+            }
             return None;
         }
         let issues = if visits > cost::MOST_FOR_LIST {
@@ -123,9 +145,23 @@ impl Schema {
     }
 }
 
+fn unreadable(error: &serde_json::Error) -> Misfit {
+    let message = format!("Cannot be read: {error}");
+    Misfit { issues: vec![Issue { path: String::new(), message, aspect: Aspect::Format }] }
+}
+
 fn unchecked() -> Option<Misfit> {
-    tracing::warn!("checking the arguments could take for ever; they are not checked");
+    warn_sparsely("checking the arguments takes too long; they are not checked");
     None
+}
+
+/// A client can cause these without end: they are written at powers of two (X4).
+fn warn_sparsely(what: &'static str) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+    if count.is_power_of_two() {
+        tracing::warn!(count, "{what}");
+    }
 }
 
 impl Issue {
@@ -193,7 +229,8 @@ impl Misfit {
 /// assert_eq!(issues[1].message, "Required");
 /// ```
 pub fn check(schema: &Value, arguments: &Value) -> Result<Vec<Issue>, String> {
-    let validator = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+    let validator = compile::validator(schema, &Patterns::default())?;
+    pattern::begin_check();
     Ok(issues(&validator, schema, arguments))
 }
 
@@ -245,7 +282,7 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
         ValidationErrorKind::Type { .. } => {
             vec![at(Aspect::Type, place, first_line(error))]
         }
-        ValidationErrorKind::Format { .. } | ValidationErrorKind::Pattern { .. } => {
+        ValidationErrorKind::Format { .. } | ValidationErrorKind::Custom { .. } => {
             vec![at(Aspect::Format, place, first_line(error))]
         }
         _ => vec![at(Aspect::Value, place, first_line(error))],

@@ -16,6 +16,7 @@ mod protocol;
 mod real;
 mod recorder;
 mod reload;
+mod schemas;
 mod sessions;
 mod smuggling;
 mod strangers;

@@ -4,6 +4,7 @@ mod apart;
 mod arguments;
 pub mod client;
 mod deadlines;
+mod facts;
 mod hostile;
 mod matrix;
 pub mod parts;

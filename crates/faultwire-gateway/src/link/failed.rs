@@ -67,7 +67,6 @@ impl Link {
     }
 
     fn settle(&self, mut call: Call, mut failing: Failing) {
-        failing.tool = self.tools().facts(call.tool());
         self.turn_lost(&call, &failing.report.code);
         let Some(at) = self.again(&mut call, &mut failing) else { return call.fail(failing) };
         let mut state = self.state();
@@ -102,13 +101,14 @@ impl Link {
             return None;
         }
         let fault = door::fault(call.party()?, call, failing.report.clone(), &call.story());
+        let safety = call.facts().safety;
         let at = {
             let mut state = self.state();
             let over = state.closing || matches!(state.phase, Phase::Down { until: None, .. });
             if over {
                 return None;
             }
-            state.budget.again(retry, call, &fault, failing.tool.safety, edge::now())?
+            state.budget.again(retry, call, &fault, safety, edge::now())?
         };
         self.door.record_try(call, &fault, failing.upstream_code.take());
         call.attempt += 1;

@@ -1,24 +1,28 @@
 //! Whether a call's arguments fit: its tool's schema, and what its head says.
 
+use faultwire::arguments::{Misfit, Objection};
 use faultwire_contract::{Condition, Outcome};
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
-use super::Link;
+use super::examined::arguments;
+use super::{Examined, Link};
 use crate::call::Call;
 use crate::failing::Failing;
 use crate::guard::mirror;
 use crate::request::Story;
 use crate::settings::Arguments;
+use crate::sparse::Sparse;
 use crate::tools::Tool;
+
+static UNFIT: Sparse = Sparse::new();
 
 impl Link {
     /// What is wrong with a call's arguments, if they are to be refused for it.
-    pub(crate) fn misfit(&self, call: &Call) -> Option<Failing> {
+    pub(crate) fn misfit(&self, call: &Call, examined: Option<Examined>) -> Option<Failing> {
         let name = call.tool()?;
         let tool = self.tools().get(name).cloned();
-        let story = call.story();
-        let arguments = story.arguments.as_ref().map(ToString::to_string);
+        let arguments = arguments(call);
         let turn = call
             .party()
             .and_then(|party| self.out_of_turn(party, name, tool.as_deref(), arguments.as_deref()));
@@ -26,7 +30,7 @@ impl Link {
             return turn;
         }
         let tool = tool?;
-        self.refusal(call, name, &tool, arguments.as_deref())
+        self.refusal(call, name, &tool, arguments.as_deref(), examined)
     }
 
     /// The same for arguments that are still text.
@@ -36,27 +40,50 @@ impl Link {
         name: &str,
         tool: &Tool,
         arguments: Option<&str>,
+        examined: Option<Examined>,
     ) -> Option<Failing> {
         if let Some(failing) = self.two_minds(call, tool, arguments) {
             return Some(failing);
         }
-        if self.settings().arguments == Arguments::Off {
-            return None;
+        match examined.map(|examined| examined.of(tool, arguments)) {
+            Some(Ok(found)) => found,
+            Some(Err(())) | None => self.unfit(name, tool, arguments),
         }
-        let misfit = tool.schema(name).misfit(arguments)?;
-        let message = misfit.message(name);
-        if self.settings().arguments == Arguments::Warn {
-            tracing::warn!(tool = name, ?message, "arguments do not fit the schema");
-            return None;
+    }
+
+    /// What the tool's schema has against the arguments. This can take its time.
+    pub(super) fn unfit(
+        &self,
+        name: &str,
+        tool: &Tool,
+        arguments: Option<&str>,
+    ) -> Option<Failing> {
+        let mode = self.settings().arguments;
+        match tool.schema(name).objection(arguments, mode != Arguments::Off)? {
+            Objection::Misfit(misfit) if mode == Arguments::Warn => {
+                let message = misfit.message(name);
+                UNFIT.note(|count| {
+                    tracing::warn!(count, tool = name, ?message, "arguments do not fit the schema");
+                });
+                None
+            }
+            // A folded member is refused in every mode: the server may read another one than
+            // was judged here.
+            Objection::Folded(misfit) | Objection::Misfit(misfit) => {
+                Some(self.invalid(name, &misfit))
+            }
         }
+    }
+
+    fn invalid(&self, name: &str, misfit: &Misfit) -> Failing {
         let mut failing =
             Failing::finer(self.contract(), Condition::InvalidArguments, misfit.aspect())
-                .saying(message)
+                .saying(misfit.message(name))
                 .outcome(Outcome::NotSent);
         failing.report.details = Some(misfit.details());
         failing.report.suggestion =
             Some(format!("Mend the arguments; tools/list has the schema of {name}"));
-        Some(failing)
+        failing
     }
 
     /// Whether head and body of a request say different things.

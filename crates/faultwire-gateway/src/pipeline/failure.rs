@@ -1,16 +1,20 @@
 //! A reply that says that its call failed: what is kept of it, how far the call got, and what the
 //! tool list knows about it.
 
+use std::sync::Arc;
+
 use faultwire::arguments::Misfit;
 use faultwire_contract::{Condition, Failure, Line, Outcome, peek};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Method};
+use crate::edge;
 use crate::failing::{Failing, Said};
 use crate::guard::scope::Kind;
 use crate::link::{Link, Verdict};
 use crate::party::Bridged;
 use crate::patched::Patched;
+use crate::tools::Tool;
 use crate::wire::{self, Flow};
 
 impl Link {
@@ -113,7 +117,8 @@ impl Link {
             Condition::InvalidArguments => {
                 let arguments = call.story().arguments.map(|a| a.to_string());
                 let tool = self.tools().get(name).cloned();
-                let misfit = tool.and_then(|t| t.schema(name).misfit(arguments.as_deref()));
+                let check = |tool: Arc<Tool>| tool.schema(name).misfit(arguments.as_deref());
+                let misfit = tool.and_then(|tool| edge::aside(|| check(tool)));
                 // What only the server noticed is an issue, too (W4).
                 let said = failing.report.message.as_deref().unwrap_or_default();
                 let misfit = misfit.unwrap_or_else(|| Misfit::told_by_handler(said));

@@ -13,7 +13,7 @@ use crate::batch;
 use crate::call::{Call, Method, Stage};
 use crate::failing::{Failing, Said};
 use crate::guard::tasks;
-use crate::link::{LEFT_ALONE, Link, Phase, State, Verdict};
+use crate::link::{Examined, LEFT_ALONE, Link, Phase, State, Verdict};
 use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
@@ -60,12 +60,13 @@ impl Link {
         asker: Asker<'_>,
         line: &[u8],
         seen: &Line<'_>,
+        examined: Option<Examined>,
         place: Place,
     ) -> Verdict {
         if line.trim_ascii_start().is_empty() {
             return Verdict::Drop;
         }
-        self.seen_of_client(asker, line, seen, place)
+        self.seen_of_client(asker, line, seen, examined, place)
     }
 
     /// A line of the client that is too long, of which only the id is known.
@@ -91,7 +92,7 @@ impl Link {
     }
 
     fn message_of_client(&self, asker: Asker<'_>, bytes: &[u8], place: Place) -> Verdict {
-        self.seen_of_client(asker, bytes, &peek(bytes), place)
+        self.seen_of_client(asker, bytes, &peek(bytes), None, place)
     }
 
     fn seen_of_client(
@@ -99,26 +100,30 @@ impl Link {
         asker: Asker<'_>,
         bytes: &[u8],
         line: &Line<'_>,
+        examined: Option<Examined>,
         place: Place,
     ) -> Verdict {
         let deep = deeper_than(line.text.as_bytes(), self.settings().limits.depth);
         match (line.sort(), line.id) {
             (Sort::Malformed(why), id) => return self.malformed_line(asker, bytes, id, why),
-            // A request is refused under its own id, and in the words of a limit.
-            (Sort::Request, Some(_)) if deep => {}
-            _ if deep => return self.refuse_line(asker, bytes, "it is nested too deeply"),
             (sort, id) => {
-                if let Some(found) = ambiguity(line) {
+                let limit = self.settings().limits.depth;
+                let found = if deep {
+                    Some(format!("it is nested deeper than {limit} levels"))
+                } else {
+                    ambiguity(line).map(|found| found.to_string())
+                };
+                if let Some(found) = found {
                     let asked = id.filter(|id| sort == Sort::Request && wire::is_id(id));
                     return match asked {
-                        Some(id) => self.refuse_request(asker, id, line, place, &found.to_string()),
-                        None => self.malformed_line(asker, bytes, id, &found.to_string()),
+                        Some(id) => self.refuse_request(asker, id, line, place, &found),
+                        None => self.malformed_line(asker, bytes, id, &found),
                     };
                 }
             }
         }
         match (line.sort(), line.id) {
-            (Sort::Request, Some(id)) => self.request(asker, id, line, place, deep),
+            (Sort::Request, Some(id)) => self.request(asker, id, line, examined, place),
             // No server must run what was not checked, and there is no id to answer to.
             (Sort::Request | Sort::Notification, _) if is_request(line) => {
                 self.refuse_line(asker, bytes, "a request without an id")
@@ -136,7 +141,7 @@ impl Link {
         }
     }
 
-    /// A request that a server could read in another way than it was judged.
+    /// A request that a server could read in another way than it was judged, or not at all.
     fn refuse_request(
         &self,
         asker: Asker<'_>,
@@ -146,8 +151,10 @@ impl Link {
         why: &str,
     ) -> Verdict {
         let method = method(line.method.as_deref().unwrap_or_default(), None);
-        let call = Call::new(asker, line, id, method, None, place.now);
-        let message = format!("The request is ambiguous: {why}");
+        let params = ToolCall::read(line.params).filter(|_| method == Method::ToolsCall);
+        let tool = params.as_ref().map(|params| &*params.name);
+        let call = self.owned(Call::new(asker, line, id, method, tool, place.now));
+        let message = format!("The request is refused: {why}");
         call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
         Verdict::Drop
     }
@@ -239,8 +246,8 @@ impl Link {
         asker: Asker<'_>,
         id: &str,
         line: &Line<'_>,
+        examined: Option<Examined>,
         place: Place,
-        deep: bool,
     ) -> Verdict {
         if !wire::is_id(id) {
             let failing = self.bad(Aspect::Type).saying("An id is a text or a number");
@@ -248,14 +255,6 @@ impl Link {
             return Verdict::Drop;
         }
         let name = line.method.as_deref().unwrap_or_default();
-        if deep {
-            let method = method(name, None);
-            let call = Call::new(asker, line, id, method, None, place.now);
-            let message =
-                format!("The request is deeper than {} levels", self.settings().limits.depth);
-            call.fail(self.bad(Aspect::Format).saying(message).outcome(Outcome::NotSent));
-            return Verdict::Drop;
-        }
         if name != wire::TOOLS_CALL {
             let method = method(name, line.params);
             let call = Call::new(asker, line, id, method, None, place.now);
@@ -267,7 +266,7 @@ impl Link {
         }
         let params = ToolCall::read(line.params);
         let tool = params.as_ref().map(|params| &*params.name);
-        let call = Call::new(asker, line, id, Method::ToolsCall, tool, place.now);
+        let call = self.owned(Call::new(asker, line, id, Method::ToolsCall, tool, place.now));
         let Some(params) = params else {
             call.fail(self.bad(Aspect::Missing).saying("tools/call needs the name of a tool"));
             return Verdict::Drop;
@@ -301,9 +300,9 @@ impl Link {
         match known {
             Err(()) => self.open_after_list(call, place),
             Ok(None) => self.open(call, place),
-            Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments) {
+            Ok(Some(tool)) => match self.refusal(&call, &params.name, &tool, arguments, examined) {
                 Some(failing) => {
-                    call.fail(Failing { tool: tool.facts, ..failing });
+                    call.fail(failing);
                     Verdict::Drop
                 }
                 None => self.open(call, place),

@@ -255,6 +255,8 @@ mod tests {
             elapsed_ms: Some(3),
             attempt: Some(2),
             envelope: Some(Digest::of(b"2")),
+            peer: Some("198.51.100.7".into()),
+            refusals: Some(4),
         }
     }
 

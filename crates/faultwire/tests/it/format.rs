@@ -107,6 +107,8 @@ fn the_call_is_told_and_its_arguments_never() {
         attempt: Some(2),
         envelope: None,
         undeclared: true,
+        peer: None,
+        refusals: None,
     };
     let fault = crate::support::fault("inc_1");
     let answer = log.answer(fault, &call, Surface::Mcp, Profile::default());

@@ -40,7 +40,7 @@ fn x1_a_malformed_answer_never_reaches_the_server() {
     ];
     for line in &lines {
         let answer = recorder.post(Some(&session), line.as_bytes());
-        let is_refused = answer.status != 200 || answer.body.contains("ambiguous");
+        let is_refused = answer.status != 200 || answer.body.contains("The request is refused");
         assert!(is_refused, "{line}: {answer:?}");
     }
     asked(&recorder, &session);

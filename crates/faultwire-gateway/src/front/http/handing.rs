@@ -18,7 +18,7 @@ use crate::front::http::body::OnEnd;
 use crate::front::http::takes::Takes;
 use crate::guard::version::{self, Objection};
 use crate::linger::FEW;
-use crate::link::{Link, Verdict};
+use crate::link::{Examined, Link, Verdict};
 use crate::mount::session::Session;
 use crate::outlet::Outlet;
 use crate::party::{Asker, Bridged, Party};
@@ -41,7 +41,8 @@ pub(super) async fn in_session(
     let asker = takes.asker(&session.party);
     // Where nobody reads any more, nothing is sent: there may be another stream.
     let on_end: OnEnd = Box::new(|exchange| _ = exchange.abandon());
-    exchange(asker, takes, seen, on_end, |asker| hear(session, asker, line, seen)).await
+    let examined = session.running.link.examine(&session.party, seen).await;
+    exchange(asker, takes, seen, on_end, |asker| hear(session, asker, line, seen, examined)).await
 }
 
 /// The messages of a batch, each as if it had come alone: no server has to know what a batch is.
@@ -64,22 +65,32 @@ async fn several(
         let share = Arc::new(Share::of(&exchange)) as Arc<dyn Outlet>;
         let asker = Asker { outlet: Some(&share), ..takes.asker(party) };
         let line = format!("{}\n", member.get());
-        hear(session, asker, line.as_bytes(), &peek(line.as_bytes()));
+        let seen = peek(line.as_bytes());
+        let examined = session.running.link.examine(party, &seen).await;
+        hear(session, asker, line.as_bytes(), &seen, examined);
     }
     answer::of_all(exchange, &Manner::new(party, takes.surface)).await
 }
 
 /// Hands over a message of a session, or answers it where the server could not.
-fn hear(session: &Session, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
+fn hear(
+    session: &Session,
+    asker: Asker<'_>,
+    line: &[u8],
+    seen: &Line<'_>,
+    examined: Option<Examined>,
+) {
     let link = &session.running.link;
-    let Some(bridge) = session.bridge.get() else { return hand_over(link, asker, line, seen) };
+    let Some(bridge) = session.bridge.get() else {
+        return hand_over(link, asker, line, seen, examined);
+    };
     let method = seen.method.as_deref().unwrap_or_default();
     if method == wire::INITIALIZED {
         return;
     }
     let asker = Asker { bridged: Bridged::LegacyClient, ..asker };
     let Some(id) = seen.id.filter(|id| wire::is_id(id)) else {
-        return hand_over(link, asker, line, seen);
+        return hand_over(link, asker, line, seen, examined);
     };
     if let Some(result) = bridge.answers(seen) {
         asker.outlet().reply(&Patched::new(&wire::result(id, |out| {
@@ -93,9 +104,9 @@ fn hear(session: &Session, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
         let asker = Asker { trace: trace.as_deref(), ..asker };
         asker.party.door.refuse(asker, Some(id), number, failing);
     } else if let Some(modern) = bridge.modern(seen) {
-        hand_over(link, asker, &modern, &peek(&modern));
+        hand_over(link, asker, &modern, &peek(&modern), examined);
     } else {
-        hand_over(link, asker, line, seen);
+        hand_over(link, asker, line, seen, examined);
     }
 }
 
@@ -134,10 +145,16 @@ pub(super) fn no_message(party: &Party, why: impl Into<String>) -> Failing {
 }
 
 /// Gives a line to the server, if it may pass.
-pub(super) fn hand_over(link: &Arc<Link>, asker: Asker<'_>, line: &[u8], seen: &Line<'_>) {
+pub(super) fn hand_over(
+    link: &Arc<Link>,
+    asker: Asker<'_>,
+    line: &[u8],
+    seen: &Line<'_>,
+    examined: Option<Examined>,
+) {
     let mut pipe = link.inlet.lock();
     let place = Place { at: pipe.position(), room: pipe.room(), now: edge::now() };
-    let verdict = link.hear_seen(asker, line, seen, place);
+    let verdict = link.hear_seen(asker, line, seen, examined, place);
     let line = match &verdict {
         Verdict::Pass if pipe.send_seen(line, seen) => return,
         Verdict::Pass => line,

@@ -305,7 +305,9 @@ async fn statelessly(
     });
     let line = &translated.line;
     let asker = Asker { known_as: Some(known), bridged, head: Some(head), ..takes.asker(party) };
-    exchange(asker, takes, &seen, on_end, |asker| hand_over(&link, asker, line, &seen)).await
+    let examined = link.examine(party, &seen).await;
+    let hear = |asker: Asker<'_>| hand_over(&link, asker, line, &seen, examined);
+    exchange(asker, takes, &seen, on_end, hear).await
 }
 
 /// The stream for messages that belong to no call.
