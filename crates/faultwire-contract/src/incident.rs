@@ -65,26 +65,6 @@ impl Stamp {
         text
     }
 
-    /// The same with a random end where it leads to a trace: who names the trace does not choose
-    /// the id, and with it another client's incident (X3).
-    ///
-    /// ```
-    /// let stamp = faultwire_contract::Stamp { now_ms: 1_768_836_730_123, random: 7, show_stack: false };
-    /// let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    /// let expected = "inc_20260119_4bf92f3577b34da6a3ce929d0e0e4736_0000000000000007";
-    /// assert_eq!(stamp.incident_apart(Some(trace)), expected);
-    /// assert_eq!(stamp.incident_apart(None), "inc_20260119_0000000000000007");
-    /// ```
-    #[must_use]
-    pub fn incident_apart(&self, trace: Option<&str>) -> String {
-        let mut id = self.incident(trace);
-        if trace.and_then(trace_id).is_some() {
-            id.push('_');
-            id.push_str(&format!("{:016x}", self.random));
-        }
-        id
-    }
-
     /// The same edge at the moment that a report names, if it does.
     pub(crate) fn at(&self, timestamp: Option<&str>) -> Self {
         let named = timestamp.and_then(|t| t.parse::<Timestamp>().ok());

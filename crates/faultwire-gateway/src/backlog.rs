@@ -50,7 +50,8 @@ impl Part {
     /// How much more it may hold.
     pub(crate) fn free(&self) -> usize {
         let own = SHORT.saturating_sub(self.bytes);
-        own + self.backlog.most.saturating_sub(self.backlog.held.load(Ordering::Relaxed))
+        let held = self.backlog.held.load(Ordering::Relaxed);
+        self.backlog.most.saturating_sub(held).saturating_add(own)
     }
 }
 
@@ -81,6 +82,11 @@ mod tests {
         assert_eq!((one.free(), other.free()), (0, 0));
         one.set(10);
         assert_eq!(other.free(), 900);
+        assert_eq!(
+            Backlog::new(usize::MAX).part().free(),
+            usize::MAX,
+            "of one session there is no end"
+        );
         drop(other);
         assert_eq!(backlog.held.load(Ordering::Relaxed), 0);
     }

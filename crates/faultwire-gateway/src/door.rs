@@ -23,7 +23,7 @@ use crate::edge;
 use crate::failing::{Failing, Said};
 use crate::metrics::Metrics;
 use crate::outlet::Outlet;
-use crate::party::{Asker, Party};
+use crate::party::{Asker, Party, digest};
 use crate::request::Story;
 use crate::room::Room;
 use crate::spans::Spans;
@@ -173,11 +173,18 @@ impl Door {
         let noted = asker.stranger.map(|stranger| {
             let reason = report.condition.map_or("other", Condition::name);
             let stamp = edge::stamp(false);
-            let incident = || stamp.incident(None);
+            // A stranger that names a trace does not choose the id with it.
+            let incident = || match asker.trace {
+                Some(_) => {
+                    let source = digest(&format!("stranger {}", stranger.peer.address));
+                    format!("{}_{source}", stamp.incident(asker.trace))
+                }
+                None => stamp.incident(None),
+            };
             stranger.refusals.note(stranger.peer.address, reason, edge::now(), incident)
         });
         report.incident = noted.as_ref().map(|noted| noted.incident.clone());
-        let fault = accepted(&party.settings, report);
+        let fault = accepted(party, report);
         let form = match asker.surface {
             Surface::Mcp => Form::Error(number),
             Surface::Http => Form::Http,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use faultwire_contract::{Contract, Session, SessionState, Surface};
+use sha2::{Digest, Sha256};
 
 use crate::door::Door;
 use crate::edge;
@@ -29,6 +30,8 @@ pub(crate) struct Party {
     pub name: Option<String>,
     /// To whom tasks belong that it begins: the client of its token, else its session.
     pub owner: Box<str>,
+    /// A short digest of that, which tells one owner's ids from another's.
+    pub digest: Box<str>,
     session: Mutex<Session>,
     /// How its session stands, where the contract has rules for that.
     standing: Arc<Mutex<SessionState>>,
@@ -82,13 +85,15 @@ impl Party {
         outlet: Arc<dyn Outlet>,
         session: Session,
     ) -> Arc<Self> {
+        let owner = owner_of(None, &session);
         Arc::new(Self {
             door,
             settings,
             outlet,
             access: Mutex::default(),
             name: None,
-            owner: owner_of(None, &session),
+            digest: digest(&owner),
+            owner,
             session: Mutex::new(session),
             standing: Arc::default(),
         })
@@ -114,6 +119,7 @@ impl Party {
         };
         let owner = owner_of(Some(access), &session);
         let party = Self {
+            digest: digest(&owner),
             owner,
             door,
             settings,
@@ -207,6 +213,13 @@ impl Party {
             stranger: None,
         }
     }
+}
+
+/// A few digits that tell one text from others.
+pub(crate) fn digest(owner: &str) -> Box<str> {
+    let digest = Sha256::digest(owner);
+    let (head, _) = digest.split_at(6);
+    head.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")).into()
 }
 
 fn owner_of(access: Option<&Access>, session: &Session) -> Box<str> {

@@ -6,7 +6,6 @@ use crate::call::Call;
 use crate::edge;
 use crate::party::Party;
 use crate::request::Story;
-use crate::settings::Settings;
 
 /// Makes the fault of a failing call, as it stands now.
 pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: &Story) -> Fault {
@@ -18,7 +17,7 @@ pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: 
     report.tool = report.tool.or_else(|| call.tool().map(named));
     report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
     report.method.get_or_insert_with(|| call.method.name().to_owned());
-    accepted(&party.settings, report)
+    accepted(party, report)
 }
 
 /// Adds what is known of session and call. An envelope that a server made itself may know better.
@@ -49,7 +48,8 @@ pub(super) fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>,
     }
 }
 
-pub(super) fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
+pub(super) fn accepted(party: &Party, mut report: Box<Report>) -> Fault {
+    let settings = &party.settings;
     // A code of another contract, which was replaced meanwhile, has its like in this one.
     if settings.contract.code(&report.code).is_none()
         && let Some(condition) = report.condition
@@ -59,7 +59,9 @@ pub(super) fn accepted(settings: &Settings, mut report: Box<Report>) -> Fault {
     }
     let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
     if report.incident.is_none() && report.trace.is_some() {
-        report.incident = Some(stamp.incident_apart(report.trace.as_deref()));
+        // Who names a trace must not choose the id of another client's incident with it (X3).
+        let id = stamp.incident(report.trace.as_deref());
+        report.incident = Some(format!("{id}_{}", party.digest));
     }
     let plain = || Report {
         origin: Some(Condition::Internal.origin()),

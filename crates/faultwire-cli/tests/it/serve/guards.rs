@@ -550,6 +550,7 @@ fn o7_o9_early_refusals_tell_of_client_and_trace() {
     let rows = [
         ("too many sessions", "ann-token", "", "initialize", "", true),
         ("no such session", "ann-token", "gone", "tools/list", "", true),
+        // The first and the second of a stranger are recorded, and others summed up (X4).
         ("a stranger", "wrong", "", "tools/list", "", true),
         ("too long", "ann-token", "", "tools/list", &*long, false),
     ];

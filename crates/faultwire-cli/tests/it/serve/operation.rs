@@ -234,7 +234,6 @@ fn metrics_and_the_page_show_what_happened() {
     let metrics = gateway.request("GET", "/metrics").send().body;
     for line in [
         "faultwire_calls_total{tool=\"echo\",result=\"success\"} 1",
-        "faultwire_alert_pages_total{level=\"critical\"} 1",
         "faultwire_calls_total{tool=\"leak\",result=\"failure\"} 1",
         "faultwire_failures_total{code=\"dependency.unavailable\",category=\"dependency\",origin=\"upstream\",tool=\"leak\"} 1",
         "faultwire_rejected_requests_total{code=\"auth.forbidden\"} 1",
