@@ -258,14 +258,18 @@ fn describes(members: &Map<String, Value>) -> bool {
     typed || ["$ref", "msg", "message"].iter().any(|key| members.contains_key(*key))
 }
 
-/// The beginning of an overlong text, up to a blank, so that no secret is cut in two.
+/// The beginning of an overlong text, up to a sign that ends whatever stands before it, so that no
+/// secret is cut in two. Without such a sign nothing of it is safe.
 pub(crate) fn prefix(text: &str, longest: usize) -> &str {
     if text.len() <= longest {
         return text;
     }
     let kept = &text[..text.floor_char_boundary(longest)];
-    let blank = kept.rfind(char::is_whitespace).filter(|blank| *blank > 0);
-    blank.map_or(kept, |blank| &kept[..blank])
+    let ends = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '"' | '\'' | ',' | ';' | '{' | '}' | '[' | ']' | '<' | '>' | '|')
+    };
+    &kept[..kept.rfind(ends).unwrap_or(0)]
 }
 
 /// The rules, and one automaton that tells which of them a text is worth trying on.

@@ -80,6 +80,50 @@ fn the_held_out_lines_are_nearly_all_right() {
     assert!(leaks.len() * 10 <= of_leaks && keeps.len() * 20 <= of_keeps, "{numbers}");
 }
 
+#[test]
+fn the_whole_corpus_is_redacted_once() {
+    let redactor = Redactor::default().personal(true);
+    let leaks: Vec<Leak> = lines(include_str!("../data/leaks.jsonl"));
+    let keeps: Vec<Keep> = lines(include_str!("../data/keeps.jsonl"));
+    for text in leaks.iter().map(|l| &l.text).chain(keeps.iter().map(|k| &k.text)) {
+        let once = redactor.redact(text).into_owned();
+        assert_eq!(redactor.redact(&once), once, "from {text:?}");
+    }
+}
+
+#[test]
+fn personal_data_goes_only_where_asked() {
+    let text = "jane@example.com paid with 4111 1111 1111 1111 from DE89 3704 0044 0532 0130 00";
+    let plain = Redactor::default();
+    assert_eq!(plain.redact(text), text);
+    let strict = plain.personal(true);
+    assert_eq!(
+        strict.redact(text),
+        "[redacted:personal] paid with [redacted:personal] from [redacted:personal]"
+    );
+    for harmless in
+        ["order 4111 1111 1111 1112", "git@github.com:acme/x.git", "id GB00 1234 5678 9012"]
+    {
+        assert_eq!(strict.redact(harmless), harmless);
+    }
+}
+
+#[test]
+fn structures_behind_a_secrets_name_go() {
+    let redactor = Redactor::default();
+    let value = serde_json::json!({
+        "credentials": {"a": "b8x", "deep": {"c": "d9y"}}, "password": ["is required"],
+        "secret": {"type": "string", "minLength": 8}, "token": [{"v": "k2m4x"}],
+    });
+    assert_eq!(
+        redactor.redact_json(value),
+        serde_json::json!({
+            "credentials": {"a": "[redacted]", "deep": {"c": "[redacted]"}}, "password": ["is required"],
+            "secret": {"type": "string", "minLength": 8}, "token": [{"v": "[redacted]"}],
+        })
+    );
+}
+
 /// Texts made of the pieces that rules look for, next to each other and cut short.
 fn pieces() -> impl Strategy<Value = String> {
     const PIECES: [&str; 44] = [
