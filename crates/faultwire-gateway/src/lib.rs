@@ -28,6 +28,7 @@ mod gateway;
 mod guard;
 mod handshake;
 mod join;
+mod key_lines;
 mod linger;
 mod link;
 mod metrics;
