@@ -64,7 +64,8 @@ impl Budget {
 
     /// Room for the mark that tells of what was left out is set aside before anything is kept.
     fn list(&mut self, items: Vec<Value>, depth: usize) -> Value {
-        if !self.spend(2 + MARK) {
+        // The brackets, and a comma after them.
+        if !self.spend(3 + MARK) {
             return self.mark();
         }
         let mut kept = Vec::new();
@@ -80,7 +81,7 @@ impl Budget {
     }
 
     fn object(&mut self, members: Map<String, Value>, depth: usize) -> Value {
-        if !self.spend(2 + 2 * MARK) {
+        if !self.spend(3 + 2 * MARK) {
             return self.mark();
         }
         let mut kept = Map::new();

@@ -10,6 +10,8 @@ mod check;
 mod clean;
 mod fold;
 mod joins;
+#[cfg(test)]
+mod keywords;
 pub(crate) mod rule;
 mod scope;
 mod strip;

@@ -254,3 +254,19 @@ fn an_endless_text_is_cut_at_a_blank() {
     assert!(safe.len() <= 256 * 1024 && safe.ends_with("word"));
     assert!(redactor.redact_all(&text).ends_with("password=[redacted]"));
 }
+
+#[test]
+fn x6_a_secret_at_the_bound_is_dropped_whole() {
+    let redactor = Redactor::default();
+    let secret = "postgres://app:k4Zq9vTw2LmX8@db.example.com/x";
+    for offset in 0..secret.len() {
+        let lead = "word ".repeat(200_000);
+        let text = format!("{}\"{secret}\"", &lead[..256 * 1024 - offset]);
+        let safe = redactor.redact(&text);
+        assert!(!safe.contains("k4Zq"), "{offset}: {}", &safe[safe.len() - 60..]);
+        let value = serde_json::json!([&text[256 * 1024 - offset - 900..]]);
+        let cut = faultwire_contract::bound::json_unredacted(value, 4, 930);
+        let safe = redactor.redact_json(cut).to_string();
+        assert!(!safe.contains("k4Zq"), "{offset}: {safe}");
+    }
+}

@@ -95,3 +95,22 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let wait = seconds.or_else(|| until(said).map(Duration::from_millis))?;
     Some(wait.min(Duration::from_hours(24)))
 }
+
+#[cfg(test)]
+mod tests {
+    use faultwire_contract::BUILTINS;
+    use hyper::StatusCode;
+
+    use super::{TOLD, told};
+
+    #[test]
+    fn x6_a_secret_at_the_bound_of_a_body_is_redacted_first() {
+        let contract = BUILTINS[0].contract();
+        for lead in TOLD - 60..=TOLD {
+            let body =
+                format!("{} postgres://app:k4Zq9vTw2LmX8@db.example.com/x", "a".repeat(lead));
+            let said = told(&contract, StatusCode::BAD_GATEWAY, body.as_bytes());
+            assert!(!said.contains("k4Zq"), "{said}");
+        }
+    }
+}
