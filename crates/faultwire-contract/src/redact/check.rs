@@ -35,7 +35,7 @@ fn luhn(found: &[u8]) -> bool {
         double => double / 10 + double % 10,
     };
     let sum: u32 = digits.enumerate().map(weigh).sum();
-    sum > 0 && sum % 10 == 0
+    sum > 0 && sum.is_multiple_of(10)
 }
 
 fn iban(found: &[u8]) -> bool {

@@ -325,19 +325,19 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
         pattern: lazy(pattern),
         keep: section.text("keep").map(lazy),
         within: section.text("within").map(lazy),
-        check: check_name(section)?,
+        check: check_name(section),
     })
 }
 
-/// The check that the table names; `Some(None)` when it names none.
-fn check_name(section: &Section<'_>) -> Option<Option<Check>> {
-    let Some(word) = section.text("check") else { return Some(None) };
+/// The check that the table names. A name that is none is noted as a mistake.
+fn check_name(section: &Section<'_>) -> Option<Check> {
+    let word = section.text("check")?;
     let found = Check::from_name(word.value);
     if found.is_none() {
         let what = format!("there is no check {:?}", word.value);
         section.log.note(&word.at, what, format!("write one of {}", Check::names()));
     }
-    found.map(Some)
+    found
 }
 
 fn kind(section: &Section<'_>) -> Option<RuleKind> {

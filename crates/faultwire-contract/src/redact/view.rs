@@ -25,7 +25,10 @@ impl<'t> View<'t> {
             return None;
         }
         let mut decoder = Decoder { text, out: Vec::with_capacity(text.len()), at: Vec::new() };
-        decoder.run().then(|| View { bytes: Cow::Owned(decoder.out), at: decoder.at })
+        if !decoder.run() {
+            return None;
+        }
+        Some(View { bytes: Cow::Owned(decoder.out), at: decoder.at })
     }
 
     /// Where a stretch of the view stands in the text.
