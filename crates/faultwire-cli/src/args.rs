@@ -227,6 +227,9 @@ pub struct RedactArgs {
     /// Use the redaction rules of this file too
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
+    /// Take out mail addresses, card numbers and IBANs too
+    #[arg(long)]
+    pub personal: bool,
     /// Use this contract's own rules too: a built-in name or a file
     #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
     pub contract: Option<String>,

@@ -29,12 +29,20 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
 /// replaced by the ellipsis; what comes first is kept.
 #[must_use]
 pub fn json(value: Value, depth: usize, bytes: usize) -> Value {
-    let mut budget = Budget { left: bytes };
-    budget.take(value, depth)
+    Budget { left: bytes, whole: false }.take(value, depth)
+}
+
+/// The same for a value that is not redacted yet: a text that does not fit is cut only where no
+/// secret can be cut in two (X6).
+#[must_use]
+pub fn json_unredacted(value: Value, depth: usize, bytes: usize) -> Value {
+    Budget { left: bytes, whole: true }.take(value, depth)
 }
 
 struct Budget {
     left: usize,
+    /// Texts are cut between words only.
+    whole: bool,
 }
 
 /// What an ellipsis costs, with its quotes and a comma.
@@ -56,7 +64,8 @@ impl Budget {
 
     /// Room for the mark that tells of what was left out is set aside before anything is kept.
     fn list(&mut self, items: Vec<Value>, depth: usize) -> Value {
-        if !self.spend(2 + MARK) {
+        // The brackets, and a comma after them.
+        if !self.spend(3 + MARK) {
             return self.mark();
         }
         let mut kept = Vec::new();
@@ -72,7 +81,7 @@ impl Budget {
     }
 
     fn object(&mut self, members: Map<String, Value>, depth: usize) -> Value {
-        if !self.spend(2 + 2 * MARK) {
+        if !self.spend(3 + 2 * MARK) {
             return self.mark();
         }
         let mut kept = Map::new();
@@ -101,7 +110,8 @@ impl Budget {
             end = s.floor_char_boundary(end / 2);
         }
         self.left = 0;
-        format!("{}{ELLIPSIS}", &s[..end])
+        let kept = if self.whole { crate::redact::prefix(&s, end) } else { &s[..end] };
+        format!("{kept}{ELLIPSIS}")
     }
 
     fn mark(&mut self) -> Value {

@@ -351,8 +351,11 @@ impl Public<'_> {
     }
 
     fn json(&self, value: Value, bytes: usize) -> Value {
-        let shallow =
-            bound::json(value, self.contract.text.details_depth, bytes.max(LONGEST_WORD) * 4);
+        let shallow = bound::json_unredacted(
+            value,
+            self.contract.text.details_depth,
+            bytes.max(LONGEST_WORD) * 4,
+        );
         bound::json(
             self.contract.redactor.redact_json(shallow),
             self.contract.text.details_depth,

@@ -6,8 +6,14 @@
 //! nothing is found, so redacting twice changes nothing. Rules are data:
 //! `rules/redaction.toml`, and `[[redact]]` tables of a contract or of a file of their own.
 
+mod check;
 mod clean;
+mod fold;
+mod joins;
+#[cfg(test)]
+mod keywords;
 pub(crate) mod rule;
+mod scope;
 mod strip;
 mod view;
 
@@ -20,7 +26,9 @@ use serde_json::{Map, Value};
 
 use clean::Clean;
 pub use rule::{RedactRule, RuleKind};
+use scope::Scope;
 pub use strip::strip;
+use view::View;
 
 static SHARED: LazyLock<Vec<RedactRule>> = LazyLock::new(|| {
     let text = include_str!("../rules/redaction.toml");
@@ -44,6 +52,7 @@ pub const LONGEST_TEXT: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct Redactor {
     own: Option<Arc<Finder>>,
+    personal: bool,
 }
 
 impl Default for Redactor {
@@ -57,17 +66,32 @@ impl Redactor {
     #[must_use]
     pub fn with(own: Vec<RedactRule>) -> Self {
         if own.is_empty() {
-            return Self { own: None };
+            return Self { own: None, personal: false };
         }
         let all = SHARED.iter().cloned().chain(own).collect();
-        Self { own: Some(Arc::new(Finder::new(all))) }
+        Self { own: Some(Arc::new(Finder::new(all))), personal: false }
     }
 
     /// The same rules and some more.
     #[must_use]
     pub fn and(&self, more: Vec<RedactRule>) -> Self {
         let rules = self.own.as_ref().map_or(&*SHARED, |own| &own.rules);
-        Self { own: Some(Arc::new(Finder::new(rules.iter().cloned().chain(more).collect()))) }
+        let all = rules.iter().cloned().chain(more).collect();
+        Self { own: Some(Arc::new(Finder::new(all))), personal: self.personal }
+    }
+
+    /// The same rules, with or without those of the kind `personal`: mail addresses, card and
+    /// account numbers. Without is the default.
+    ///
+    /// ```
+    /// let redactor = faultwire_contract::Redactor::default();
+    /// let text = "no account for jane@example.com";
+    /// assert_eq!(redactor.redact(text), text);
+    /// assert_eq!(redactor.personal(true).redact(text), "no account for [redacted:personal]");
+    /// ```
+    #[must_use]
+    pub fn personal(&self, wanted: bool) -> Self {
+        Self { own: self.own.clone(), personal: wanted }
     }
 
     /// The text with everything sensitive replaced. What comes after the first 256 KiB is
@@ -83,57 +107,55 @@ impl Redactor {
     /// ```
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.run(text, |_| true)
+        self.run(text, self.everything())
     }
 
     /// The same for a text of any length.
     #[must_use]
     pub fn redact_all<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.rounds(strip(text), |_| true)
+        self.rounds(strip(text), self.everything())
     }
 
     /// The text without credentials; paths, frames and addresses stay. For what is written down
     /// and not sent.
     #[must_use]
     pub fn redact_credentials<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.run(text, |kind| kind == RuleKind::Credential)
+        self.run(text, self.credentials())
     }
 
     /// The same for every string of a JSON value, keys included. A value whose key names a
     /// secret is replaced whole.
     #[must_use]
     pub fn redact_json(&self, value: Value) -> Value {
-        self.json(value, |_| true)
+        self.json(value, self.everything())
     }
 
     /// The value without credentials; paths, frames and addresses stay.
     #[must_use]
     pub fn redact_json_credentials(&self, value: Value) -> Value {
-        self.json(value, |kind| kind == RuleKind::Credential)
+        self.json(value, self.credentials())
     }
 
-    fn json(&self, value: Value, wanted: fn(RuleKind) -> bool) -> Value {
+    fn json(&self, value: Value, scope: Scope) -> Value {
         match value {
-            Value::String(s) => Value::String(self.run(&s, wanted).into_owned()),
-            Value::Array(items) => items.into_iter().map(|v| self.json(v, wanted)).collect(),
-            Value::Object(members) => Value::Object(self.members(members, wanted)),
+            Value::String(s) => Value::String(self.run(&s, scope).into_owned()),
+            Value::Array(items) => items.into_iter().map(|v| self.json(v, scope)).collect(),
+            Value::Object(members) => Value::Object(self.members(members, scope)),
             scalar => scalar,
         }
     }
 
-    fn members(
-        &self,
-        members: Map<String, Value>,
-        wanted: fn(RuleKind) -> bool,
-    ) -> Map<String, Value> {
+    fn members(&self, members: Map<String, Value>, scope: Scope) -> Map<String, Value> {
         let mut kept = Map::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
             let value = match value {
-                value if is_telling(&value) && self.is_secret_name(&key) => rule::SECRET.into(),
-                other => self.json(other, wanted),
+                value if is_telling(&value) && self.is_secret_name(&key) => {
+                    self.behind_secret(value, scope)
+                }
+                other => self.json(other, scope),
             };
-            let key = self.run(&key, wanted).into_owned();
+            let key = self.run(&key, scope).into_owned();
             // Keys that differed only in what was taken out are told apart by a number.
             let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);
             let key = if *times > 1 { format!("{key} {times}") } else { key };
@@ -142,28 +164,72 @@ impl Redactor {
         kept
     }
 
+    /// A value behind the name of a secret: its strings and longer numbers go, unless they are
+    /// words about it ("is required") or the object is a schema.
+    fn behind_secret(&self, value: Value, scope: Scope) -> Value {
+        match value {
+            Value::Object(members) if describes(&members) => {
+                Value::Object(self.members(members, scope))
+            }
+            Value::Object(members) => {
+                let members = members.into_iter();
+                let sealed = members.map(|(k, v)| (k, self.behind_secret(v, scope))).collect();
+                Value::Object(self.members(sealed, scope))
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                items.into_iter().map(|item| self.behind_secret(item, scope)).collect()
+            }
+            Value::Array(items) if items.iter().any(|item| self.is_secret(item)) => {
+                rule::SECRET.into()
+            }
+            value if self.is_secret(&value) => rule::SECRET.into(),
+            other => self.json(other, scope),
+        }
+    }
+
+    /// Whether the rules would take out this value behind the name of a secret.
+    fn is_secret(&self, value: &Value) -> bool {
+        match value {
+            Value::String(s) if s.len() > 256 || s.contains(['"', '\\', '\n']) => true,
+            Value::String(s) => self.has_credential(&format!("password=\"{s}\"")),
+            Value::Array(items) => items.iter().any(|item| self.is_secret(item)),
+            other => is_telling(other),
+        }
+    }
+
     /// Whether the rules would take out a value behind this key, if it stood in a text.
     fn is_secret_name(&self, key: &str) -> bool {
         let tail = &key[key.ceil_char_boundary(key.len().saturating_sub(128))..];
-        let pair = format!("{tail}=x8q");
-        !self.finder().find(&pair, |kind| kind == RuleKind::Credential).is_empty()
+        self.has_credential(&format!("{tail}=x8q"))
     }
 
-    fn run<'t>(&self, text: &'t str, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
-        let clean = self.finder().clean(wanted);
+    fn has_credential(&self, text: &str) -> bool {
+        !self.finder().find(text, Scope::CREDENTIALS).is_empty()
+    }
+
+    fn everything(&self) -> Scope {
+        Scope { all: true, personal: self.personal }
+    }
+
+    fn credentials(&self) -> Scope {
+        Scope { all: false, personal: self.personal }
+    }
+
+    fn run<'t>(&self, text: &'t str, scope: Scope) -> Cow<'t, str> {
+        let clean = self.finder().clean(scope);
         if clean.knows(text) {
             return Cow::Borrowed(text);
         }
-        let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), wanted);
+        let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), scope);
         if redacted == text {
             clean.remember(text);
         }
         redacted
     }
 
-    fn rounds<'t>(&self, mut text: Cow<'t, str>, wanted: fn(RuleKind) -> bool) -> Cow<'t, str> {
+    fn rounds<'t>(&self, mut text: Cow<'t, str>, scope: Scope) -> Cow<'t, str> {
         for _ in 0..ROUNDS {
-            match self.finder().replace(&text, wanted) {
+            match self.finder().replace(&text, scope) {
                 Some(replaced) => text = Cow::Owned(replaced),
                 None => break,
             }
@@ -182,18 +248,30 @@ fn is_telling(value: &Value) -> bool {
         Value::String(s) => !s.is_empty(),
         Value::Number(n) => n.to_string().len() >= 4,
         Value::Array(items) => items.iter().any(is_telling),
-        Value::Null | Value::Bool(_) | Value::Object(_) => false,
+        Value::Object(members) => members.values().any(is_telling),
+        Value::Null | Value::Bool(_) => false,
     }
 }
 
-/// The beginning of an overlong text, up to a blank, so that no secret is cut in two.
+/// Whether an object tells of a value instead of having it: a schema, or what a validator says.
+fn describes(members: &Map<String, Value>) -> bool {
+    let types = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    let typed = members.get("type").and_then(Value::as_str).is_some_and(|t| types.contains(&t));
+    typed || ["$ref", "msg", "message"].iter().any(|key| members.contains_key(*key))
+}
+
+/// The beginning of an overlong text, up to a sign that ends whatever stands before it, so that no
+/// secret is cut in two. Without such a sign nothing of it is safe.
 pub(crate) fn prefix(text: &str, longest: usize) -> &str {
     if text.len() <= longest {
         return text;
     }
     let kept = &text[..text.floor_char_boundary(longest)];
-    let blank = kept.rfind(char::is_whitespace).filter(|blank| *blank > 0);
-    blank.map_or(kept, |blank| &kept[..blank])
+    let ends = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '"' | '\'' | ',' | ';' | '{' | '}' | '[' | ']' | '<' | '>' | '|')
+    };
+    &kept[..kept.rfind(ends).unwrap_or(0)]
 }
 
 /// The rules, and one automaton that tells which of them a text is worth trying on.
@@ -203,8 +281,8 @@ struct Finder {
     keywords: AhoCorasick,
     /// For each keyword, the rule it belongs to.
     owners: Vec<usize>,
-    /// Texts without anything sensitive, and texts without credentials.
-    clean: [Clean; 2],
+    /// For each scope, texts in which nothing is.
+    clean: [Clean; Scope::COUNT],
 }
 
 /// A finding: from, to, and what to write instead.
@@ -224,15 +302,15 @@ impl Finder {
     }
 
     /// The texts in which nothing of the wanted kinds is.
-    fn clean(&self, wanted: fn(RuleKind) -> bool) -> &Clean {
-        &self.clean[usize::from(!wanted(RuleKind::Path))]
+    fn clean(&self, scope: Scope) -> &Clean {
+        &self.clean[scope.index()]
     }
 
-    fn find<'f>(&'f self, text: &str, wanted: impl Fn(RuleKind) -> bool) -> Vec<Finding<'f>> {
+    fn find<'f>(&'f self, text: &str, scope: Scope) -> Vec<Finding<'f>> {
         let mut findings = Vec::new();
-        self.find_in(text, text.as_bytes(), &wanted, &mut findings);
-        if let Some(view) = view::unescaped(text) {
-            self.find_in(text, &view, &wanted, &mut findings);
+        self.find_in(text, &View::plain(text), scope, &mut findings);
+        if let Some(view) = View::decoded(text) {
+            self.find_in(text, &view, scope, &mut findings);
         }
         findings.sort_unstable_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
         findings
@@ -241,25 +319,26 @@ impl Finder {
     fn find_in<'f>(
         &'f self,
         text: &str,
-        view: &[u8],
-        wanted: &impl Fn(RuleKind) -> bool,
+        view: &View<'_>,
+        scope: Scope,
         findings: &mut Vec<Finding<'f>>,
     ) {
         let mut tried = vec![false; self.rules.len()];
-        for hit in self.keywords.find_overlapping_iter(view) {
+        for hit in self.keywords.find_overlapping_iter(&*view.bytes) {
             tried[self.owners[hit.pattern().as_usize()]] = true;
         }
-        let tried = self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && wanted(rule.kind));
+        let tried =
+            self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && scope.takes(rule.kind));
         for (rule, _) in tried {
             rule.find(text, view, findings);
         }
     }
 
     /// The text with its findings replaced; `None` when there are none.
-    fn replace(&self, text: &str, wanted: fn(RuleKind) -> bool) -> Option<String> {
+    fn replace(&self, text: &str, scope: Scope) -> Option<String> {
         let mut out: Option<String> = None;
         let mut done = 0;
-        for (from, to, placeholder) in self.find(text, wanted) {
+        for (from, to, placeholder) in self.find(text, scope) {
             if from < done {
                 // It overlaps one that is replaced already: its rest goes too.
                 done = done.max(to);

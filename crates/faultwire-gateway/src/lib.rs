@@ -29,6 +29,7 @@ mod gateway;
 mod guard;
 mod handshake;
 mod join;
+mod key_lines;
 mod linger;
 mod link;
 mod metrics;

@@ -27,6 +27,7 @@ use crate::failing::Failing;
 use crate::guard::breaker::Breaker;
 use crate::guard::tasks::Tasks;
 use crate::handshake::Handshake;
+use crate::key_lines::KeyLines;
 use crate::outlet::Outlet;
 use crate::retry::Budget;
 use crate::settings::Settings;
@@ -90,6 +91,8 @@ pub(crate) struct State {
     pub batches: bool,
     /// Lines of the server that were no messages.
     pub noise: u64,
+    /// Whether the server is printing a private key.
+    pub key_lines: KeyLines,
     /// When the server last got a notification that it has not answered, as some do.
     pub notified: Option<Instant>,
     /// No new calls are taken.
@@ -168,6 +171,7 @@ impl Link {
             employed: false,
             batches: false,
             noise: 0,
+            key_lines: KeyLines::default(),
             notified: None,
             closing: false,
             own: format!("\"faultwire-{:016x}-", edge::random()),

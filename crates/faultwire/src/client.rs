@@ -180,9 +180,30 @@ impl Told {
                 let class = contract.class_of_unknown(category.as_deref(), retryable);
                 (Report { retry_after_ms, ..Report::new(code) }, class)
             }
+            // Whatever contradicts itself or its contract is not worth another try.
+            Err(ReadError::Contradiction { code, .. }) => (Report::new(code), RetryClass::Never),
             Err(other) => return Err(other),
         };
         Ok(Self { contract: Some(Arc::clone(contract)), report, class })
+    }
+
+    /// What a body tells that is no envelope of this contract, if it says that it is not worth a
+    /// retry, or names a code of the contract: then the safe answer is to stop.
+    #[must_use]
+    pub fn stopping(contract: &Arc<Contract>, body: &[u8]) -> Option<Self> {
+        let body: Value = serde_json::from_slice(body).ok()?;
+        let places = ["", "/error", "/structuredContent", "/structuredContent/error"];
+        let code = places.iter().filter_map(|place| body.pointer(place)).find_map(|at| {
+            let text = |key: &str| at.get(key).and_then(Value::as_str);
+            let code = text("code").or_else(|| text("error_code")).unwrap_or_default();
+            let says = |pointer: &str, no: &Value| at.pointer(pointer) == Some(no);
+            let stops = says("/retryable", &false.into())
+                || says("/retry", &false.into())
+                || says("/retry/kind", &"not_retryable".into());
+            (stops || contract.code(code).is_some()).then(|| code.to_owned())
+        })?;
+        let report = Report::new(code);
+        Some(Self { contract: Some(Arc::clone(contract)), report, class: RetryClass::Never })
     }
 
     /// A failure in words that nobody agreed on.

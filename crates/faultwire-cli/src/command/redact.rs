@@ -18,6 +18,7 @@ pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
     };
     let input = edge::input()?;
     let text = String::from_utf8_lossy(&input);
+    let redactor = redactor.personal(args.personal);
     edge::print(redactor.redact_all(&text).as_bytes())?;
     Ok(Done::Fine)
 }

@@ -20,8 +20,10 @@ struct Answer<'a> {
 
 pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
-    let read = read(&contract, args.surface, &edge::input()?);
-    let told = Told::of(&contract, read).map_err(|e| {
+    let input = edge::input()?;
+    let read = read(&contract, args.surface, &input);
+    let told = Told::of(&contract, read).or_else(|e| Told::stopping(&contract, &input).ok_or(e));
+    let told = told.map_err(|e| {
         let help =
             format!("`faultwire contract schema {}` shows the shape", args.contract.contract);
         Problem::bad("stdin", e.to_string(), help)

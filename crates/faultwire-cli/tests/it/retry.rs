@@ -40,6 +40,29 @@ fn o6_stop_wait_or_back_off() {
 }
 
 #[test]
+fn o6_what_contradicts_itself_is_not_sent_again() {
+    let envelope = |retryable: bool, code: &str| {
+        let error = json!({
+            "code": code, "message": "x", "category": "governance", "retryable": retryable,
+            "incident_id": "inc_20261118_0123456789abcdef", "retry_after": 10,
+        });
+        json!({ "error": error }).to_string()
+    };
+    let bodies = [
+        envelope(false, "governance.rate_limited"),
+        envelope(false, "other.gateway_code"),
+        envelope(true, "auth.forbidden"),
+        json!({"retryable": false, "retry_after": 10}).to_string(),
+        json!({"error": {"code": "auth.forbidden"}}).to_string(),
+        json!({"code": "X", "retry": {"kind": "not_retryable", "afterMs": 5}}).to_string(),
+    ];
+    for body in bodies {
+        let answer = faultwire(&["retry", "-c", "owlclaw", "--read-only"], body.clone()).json();
+        assert_eq!(answer["retry"], false, "{body}");
+    }
+}
+
+#[test]
 fn a7_what_may_have_run_is_not_sent_again() {
     let timeout = json!({"code": "runtime.timeout"});
     assert_eq!(retry("owlclaw", &timeout, &[])["reason"], "may_have_run");

@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
+use super::check::Check;
+use super::view::View;
 use crate::load::section::{Section, Text, read_file};
 use crate::mistake::Mistakes;
 
@@ -21,10 +23,13 @@ pub enum RuleKind {
     Frame,
     /// A host or address of the inner network.
     Address,
+    /// What tells who a person is: looked for only where that is asked for.
+    Personal,
 }
 
 impl RuleKind {
-    const ALL: [Self; 4] = [Self::Credential, Self::Path, Self::Frame, Self::Address];
+    const ALL: [Self; 5] =
+        [Self::Credential, Self::Path, Self::Frame, Self::Address, Self::Personal];
 
     const fn name(self) -> &'static str {
         match self {
@@ -32,6 +37,7 @@ impl RuleKind {
             Self::Path => "path",
             Self::Frame => "frame",
             Self::Address => "address",
+            Self::Personal => "personal",
         }
     }
 
@@ -41,6 +47,7 @@ impl RuleKind {
             Self::Path => "[redacted:path]",
             Self::Frame => "[redacted:frame]",
             Self::Address => "[redacted:address]",
+            Self::Personal => "[redacted:personal]",
         }
     }
 }
@@ -56,6 +63,10 @@ pub struct RedactRule {
     pub(super) keywords: Arc<[String]>,
     pattern: Lazy,
     keep: Option<Lazy>,
+    /// The rule is tried only on stretches that match this.
+    within: Option<Lazy>,
+    /// What a finding must pass beyond the pattern.
+    check: Option<Check>,
 }
 
 /// A longer match is taken out whole: telling its secret from what stands before costs more time
@@ -128,30 +139,46 @@ impl RedactRule {
             keywords: [secret.to_owned()].into(),
             pattern: Lazy { source: regex::escape(secret).into(), compiled: Arc::default() },
             keep: None,
+            within: None,
+            check: None,
         }
     }
 
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
-    /// `view` has the length of `text`, byte for byte. After a match the search begins anew, as
-    /// it will when the match has become a placeholder.
     pub(super) fn find<'f>(
         &'f self,
         text: &str,
-        view: &[u8],
+        view: &View<'_>,
         findings: &mut Vec<(usize, usize, &'f str)>,
     ) {
+        let Some(within) = &self.within else {
+            return self.find_in(text, view, (0, view.bytes.len()), findings);
+        };
+        for stretch in within.get().regex.find_iter(&view.bytes) {
+            self.find_in(text, view, (stretch.start(), stretch.end()), findings);
+        }
+    }
+
+    /// After a match the search begins anew, as it will when the match has become a placeholder.
+    fn find_in<'f>(
+        &'f self,
+        text: &str,
+        view: &View<'_>,
+        (mut from, until): (usize, usize),
+        findings: &mut Vec<(usize, usize, &'f str)>,
+    ) {
+        let bytes = &view.bytes[..until];
         let Pattern { regex, secrets } = self.pattern.get();
         let mut splitter =
             Splitter { regex, secrets, places: regex.capture_locations(), last: None };
-        let mut from = 0;
-        while let Some(whole) = regex.find(&view[from..]) {
+        while let Some(whole) = regex.find(&bytes[from..]) {
             let (start, end) = (from + whole.start(), from + whole.end());
-            let (lead, secret_end) = splitter.split(&view[start..end]);
+            let (lead, secret_end) = splitter.split(&bytes[start..end]);
             let found = (start + lead, start + secret_end);
-            let taken = self.take(text, found, findings);
+            let taken = self.take(text, view, found, findings);
             // What is left standing may hold the name of the next secret.
             from = if taken { end } else { found.0 }.max(start + 1);
-            if from >= view.len() {
+            if from >= bytes.len() {
                 break;
             }
         }
@@ -160,13 +187,16 @@ impl RedactRule {
     fn take<'f>(
         &'f self,
         text: &str,
+        view: &View<'_>,
         (start, end): (usize, usize),
         findings: &mut Vec<(usize, usize, &'f str)>,
     ) -> bool {
+        let seen = &view.bytes[start..end];
+        let (start, end) = view.source(start, end);
         let (start, end) = (floor(text, start), ceil(text, end));
-        let found = &text[start..end];
-        let kept = || self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(found.as_bytes()));
-        let taken = !is_redacted(found) && !kept();
+        let kept = || self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(seen));
+        let passes = || self.check.is_none_or(|check| check.passes(seen));
+        let taken = start < end && !is_redacted(&text[start..end]) && !kept() && passes();
         if taken {
             findings.push((start, end, self.kind.placeholder()));
         }
@@ -201,8 +231,11 @@ impl<'v> Splitter<'_, 'v> {
     }
 }
 
-/// Whether nothing is left but placeholders and what stands between them.
+/// Whether nothing is left but placeholders, ours or those of another program.
 fn is_redacted(found: &str) -> bool {
+    if is_masked(found) {
+        return true;
+    }
     let mut rest = found;
     let mut left = false;
     while let Some((before, after)) = rest.split_once("[redacted") {
@@ -210,6 +243,16 @@ fn is_redacted(found: &str) -> bool {
         rest = after.split_once(']').map_or("", |(_, after)| after);
     }
     !left && !rest.contains(char::is_alphanumeric)
+}
+
+/// Whether another program took the value out: `[REDACTED]`, `<masked>`, `***`, `(hidden)`.
+fn is_masked(found: &str) -> bool {
+    let is_sign =
+        |c: char| matches!(c, '[' | ']' | '<' | '>' | '(' | ')' | '*' | ' ' | '"' | ',' | '.');
+    let rest = found.trim_start_matches("Bearer ").trim_start_matches("Basic ");
+    let word = rest.trim_matches(is_sign);
+    let known = ["", "redacted", "masked", "hidden", "filtered", "removed", "set", "unset"];
+    word.len() < rest.len() && known.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// Patterns work on bytes: a match may begin or end inside a character.
@@ -244,7 +287,7 @@ fn read_tables(
 /// A `[[redact]]` table that somebody else wrote: its patterns are compiled at once.
 pub(crate) fn read(section: &Section<'_>) -> Option<RedactRule> {
     let rule = parse(section)?;
-    for key in ["pattern", "keep"] {
+    for key in ["pattern", "keep", "within"] {
         let Some(text) = section.text(key) else {
             continue;
         };
@@ -265,7 +308,7 @@ fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
 }
 
 fn parse(section: &Section<'_>) -> Option<RedactRule> {
-    section.allow(&["name", "kind", "keywords", "pattern", "keep"]);
+    section.allow(&["name", "kind", "keywords", "pattern", "keep", "within", "check"]);
     let name = section.need_text("name", "name the rule")?;
     let pattern = section.need_text("pattern", "give the pattern of what is taken out")?;
     let help =
@@ -281,7 +324,20 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
         keywords: keywords.iter().map(|t| t.value.to_owned()).collect(),
         pattern: lazy(pattern),
         keep: section.text("keep").map(lazy),
+        within: section.text("within").map(lazy),
+        check: check_name(section),
     })
+}
+
+/// The check that the table names. A name that is none is noted as a mistake.
+fn check_name(section: &Section<'_>) -> Option<Check> {
+    let word = section.text("check")?;
+    let found = Check::from_name(word.value);
+    if found.is_none() {
+        let what = format!("there is no check {:?}", word.value);
+        section.log.note(&word.at, what, format!("write one of {}", Check::names()));
+    }
+    found
 }
 
 fn kind(section: &Section<'_>) -> Option<RuleKind> {

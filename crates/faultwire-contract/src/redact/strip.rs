@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::joins;
+
 /// The text without anything that a person would not see. Line feed and tab stay; what else ends
 /// a line becomes a line feed.
 ///
@@ -18,7 +20,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     }
     // A zero-width character inside an escape must not keep it from being seen as one.
     let text = text.replace("\r\n", "\n").replace(ends_line, "\n");
-    let joined: String = text.chars().filter(|c| !is_invisible(*c) || steers(*c)).collect();
+    let joined = visible(&text);
     let mut out = String::with_capacity(joined.len());
     let mut rest = joined.as_str();
     // Where no terminator is left, none is looked for: the time stays linear.
@@ -31,7 +33,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
                 rest = after_string(rest, tail);
             }
-            c if is_invisible(c) => {}
+            c if is_control(c) => {}
             c => out.push(c),
         }
     }
@@ -51,9 +53,23 @@ fn steers(c: char) -> bool {
     matches!(c, '\u{7}' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9b}'..='\u{9f}')
 }
 
-fn is_invisible(c: char) -> bool {
-    let control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}') && c != '\n' && c != '\t';
-    control || HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&c))
+/// The text without hidden characters, but for those that hold a visible one together.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (i, c) in text.char_indices() {
+        if !is_invisible(c) || steers(c) || joins::stays(&out, c, &text[i + c.len_utf8()..]) {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_control(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}') && c != '\n' && c != '\t'
+}
+
+pub(super) fn is_invisible(c: char) -> bool {
+    is_control(c) || HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&c))
 }
 
 /// Characters that take no room, or steer the direction of the text.

@@ -9,46 +9,119 @@ struct Leak {
     name: String,
     text: String,
     secrets: Vec<String>,
+    #[serde(default)]
+    held_out: bool,
 }
 
 #[derive(Deserialize)]
 struct Keep {
     name: String,
     text: String,
+    #[serde(default)]
+    held_out: bool,
 }
 
 fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-#[test]
-fn no_secret_survives() {
+/// The lines whose secret survives, in the tuned or in the held-out part of the corpus.
+fn leaking(held_out: bool) -> (Vec<String>, usize) {
     let redactor = Redactor::default();
-    let mut failed = String::new();
     let leaks: Vec<Leak> = lines(include_str!("../data/leaks.jsonl"));
-    assert!(leaks.len() > 200);
+    let leaks: Vec<_> = leaks.into_iter().filter(|leak| leak.held_out == held_out).collect();
+    let mut failed = Vec::new();
     for leak in &leaks {
         let safe = redactor.redact(&leak.text);
-        for secret in leak.secrets.iter().filter(|s| safe.contains(s.as_str())) {
-            failed += &format!("{}: {secret:?} survives in {safe:?}\n", leak.name);
+        if let Some(secret) = leak.secrets.iter().find(|s| safe.contains(s.as_str())) {
+            failed.push(format!("{}: {secret:?} survives in {safe:?}", leak.name));
         }
     }
-    assert!(failed.is_empty(), "{failed}");
+    (failed, leaks.len())
+}
+
+/// The harmless lines that do not stay as they are.
+fn mangled(held_out: bool) -> (Vec<String>, usize) {
+    let redactor = Redactor::default();
+    let keeps: Vec<Keep> = lines(include_str!("../data/keeps.jsonl"));
+    let keeps: Vec<_> = keeps.into_iter().filter(|keep| keep.held_out == held_out).collect();
+    let mut failed = Vec::new();
+    for keep in &keeps {
+        let safe = redactor.redact(&keep.text);
+        if safe != keep.text {
+            failed.push(format!("{}: {:?}\n     became {safe:?}", keep.name, keep.text));
+        }
+    }
+    (failed, keeps.len())
+}
+
+#[test]
+fn no_secret_survives() {
+    let (failed, of) = leaking(false);
+    assert!(of > 700);
+    assert!(failed.is_empty(), "{} of {of}:\n{}", failed.len(), failed.join("\n"));
 }
 
 #[test]
 fn ordinary_text_stays() {
-    let redactor = Redactor::default();
-    let mut failed = String::new();
+    let (failed, of) = mangled(false);
+    assert!(of > 600);
+    assert!(failed.is_empty(), "{} of {of}:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// No rule is tuned on these lines: they measure the rules. Only the numbers are printed.
+#[test]
+fn the_held_out_lines_are_nearly_all_right() {
+    let (leaks, of_leaks) = leaking(true);
+    let (keeps, of_keeps) = mangled(true);
+    let numbers = format!("{}/{of_leaks} leak, {}/{of_keeps} mangled", leaks.len(), keeps.len());
+    println!("{numbers}");
+    assert!(of_leaks >= 100 && of_keeps >= 130);
+    assert!(leaks.len() * 10 <= of_leaks && keeps.len() * 20 <= of_keeps, "{numbers}");
+}
+
+#[test]
+fn the_whole_corpus_is_redacted_once() {
+    let redactor = Redactor::default().personal(true);
+    let leaks: Vec<Leak> = lines(include_str!("../data/leaks.jsonl"));
     let keeps: Vec<Keep> = lines(include_str!("../data/keeps.jsonl"));
-    assert!(keeps.len() > 150);
-    for keep in &keeps {
-        let safe = redactor.redact(&keep.text);
-        if safe != keep.text {
-            failed += &format!("{}: {:?}\n     became {safe:?}\n", keep.name, keep.text);
-        }
+    for text in leaks.iter().map(|l| &l.text).chain(keeps.iter().map(|k| &k.text)) {
+        let once = redactor.redact(text).into_owned();
+        assert_eq!(redactor.redact(&once), once, "from {text:?}");
     }
-    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn personal_data_goes_only_where_asked() {
+    let text = "jane@example.com paid with 4111 1111 1111 1111 from DE89 3704 0044 0532 0130 00";
+    let plain = Redactor::default();
+    assert_eq!(plain.redact(text), text);
+    let strict = plain.personal(true);
+    assert_eq!(
+        strict.redact(text),
+        "[redacted:personal] paid with [redacted:personal] from [redacted:personal]"
+    );
+    for harmless in
+        ["order 4111 1111 1111 1112", "git@github.com:acme/x.git", "id GB00 1234 5678 9012"]
+    {
+        assert_eq!(strict.redact(harmless), harmless);
+    }
+}
+
+#[test]
+fn structures_behind_a_secrets_name_go() {
+    let redactor = Redactor::default();
+    let value = serde_json::json!({
+        "credentials": {"a": "b8x", "deep": {"c": "d9y"}}, "password": ["is required"],
+        "secret": {"type": "string", "minLength": 8}, "token": [{"v": "k2m4x"}],
+    });
+    assert_eq!(
+        redactor.redact_json(value),
+        serde_json::json!({
+            "credentials": {"a": "[redacted]", "deep": {"c": "[redacted]"}}, "password": ["is required"],
+            "secret": {"type": "string", "minLength": 8}, "token": [{"v": "[redacted]"}],
+        })
+    );
 }
 
 /// Texts made of the pieces that rules look for, next to each other and cut short.
@@ -180,4 +253,20 @@ fn an_endless_text_is_cut_at_a_blank() {
     let safe = redactor.redact(&text);
     assert!(safe.len() <= 256 * 1024 && safe.ends_with("word"));
     assert!(redactor.redact_all(&text).ends_with("password=[redacted]"));
+}
+
+#[test]
+fn x6_a_secret_at_the_bound_is_dropped_whole() {
+    let redactor = Redactor::default();
+    let secret = "postgres://app:k4Zq9vTw2LmX8@db.example.com/x";
+    for offset in 0..secret.len() {
+        let lead = "word ".repeat(200_000);
+        let text = format!("{}\"{secret}\"", &lead[..256 * 1024 - offset]);
+        let safe = redactor.redact(&text);
+        assert!(!safe.contains("k4Zq"), "{offset}: {}", &safe[safe.len() - 60..]);
+        let value = serde_json::json!([&text[256 * 1024 - offset - 900..]]);
+        let cut = faultwire_contract::bound::json_unredacted(value, 4, 930);
+        let safe = redactor.redact_json(cut).to_string();
+        assert!(!safe.contains("k4Zq"), "{offset}: {safe}");
+    }
 }

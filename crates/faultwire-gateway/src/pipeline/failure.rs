@@ -90,10 +90,11 @@ impl Link {
         let message = error.message.as_deref().map(|message| redactor.redact(message));
         let mut told = json!({ "code": error.code, "message": message.unwrap_or_default() });
         if let Some(mut data) = error.data {
-            // Addresses that a user is to open hold what they must.
+            // Addresses that a user is to open stay whole, but for credentials in them.
             let urls = data.as_object_mut().and_then(|data| data.remove(wire::ELICITATIONS));
             let mut data = redactor.redact_json(data);
             if let (Some(urls), Some(data)) = (urls, data.as_object_mut()) {
+                let urls = redactor.redact_json_credentials(urls);
                 data.insert(wire::ELICITATIONS.to_owned(), urls);
             }
             told["data"] = data;

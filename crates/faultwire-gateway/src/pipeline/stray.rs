@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use faultwire_contract::{Aspect, Condition, Sort, malformed, oversize, peek};
+use faultwire_contract::{Aspect, Condition, Sort, bound, malformed, oversize, peek};
 use memchr::memmem;
 use serde_json::{Value, json};
 
@@ -80,14 +80,25 @@ impl Link {
         }
         state.noise += 1;
         let count = state.noise;
+        let in_key = state.key_lines.hides(bytes);
         drop(state);
         // A server that prints its log there would fill ours.
         if count.is_power_of_two() {
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+            let text = self.noise_text(bytes, in_key);
             tracing::warn!(count, "the server printed something that is no message");
-            let facts = json!({ "why": why, "count": count, "begins": text.trim_end() });
+            let facts = json!({ "why": why, "count": count, "begins": text });
             self.event("stray_output", &facts);
         }
+    }
+
+    /// How a line of noise begins, made safe before it is cut (X6).
+    fn noise_text(&self, bytes: &[u8], in_key: bool) -> String {
+        if in_key {
+            return "[redacted]".to_owned();
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let safe = self.contract().redactor().redact_credentials(&text);
+        bound::cut(safe.trim_end(), 256).into_owned()
     }
 
     /// A line that is too long. Whether it could be answered.

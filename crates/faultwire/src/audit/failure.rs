@@ -174,13 +174,12 @@ impl<'a> PrivateSide<'a> {
         let redactor = fault.contract().redactor();
         let text = |given: Option<&'a str>, told: Option<&str>| -> Option<Cow<'a, str>> {
             let given = given.filter(|g| Some(*g) != told)?;
-            let head = &given[..given.floor_char_boundary(2 * max)];
-            let safe = redactor.redact_credentials(head);
+            let safe = redactor.redact_credentials(given);
             let cut = bound::cut(&safe, max);
             (Some(&*cut) != told).then(|| Cow::Owned(cut.into_owned()))
         };
         let cause = private.cause().filter(|c| Some(*c) != public.cause.as_ref()).map(|c| {
-            let shallow = bound::json(c.clone(), depth, 2 * max);
+            let shallow = bound::json_unredacted(c.clone(), depth, 2 * max);
             bound::json(redactor.redact_json_credentials(shallow), depth, max)
         });
         Self {

@@ -53,7 +53,7 @@ impl Entry {
     #[must_use]
     pub fn event(name: &str, incident: Option<&str>, facts: &Value, redactor: &Redactor) -> Self {
         let cut = |facts| {
-            let shallow = bound::json(facts, EVENT_DEPTH, 2 * EVENT_BYTES);
+            let shallow = bound::json_unredacted(facts, EVENT_DEPTH, 2 * EVENT_BYTES);
             bound::json(redactor.redact_json_credentials(shallow), EVENT_DEPTH, EVENT_BYTES)
         };
         let name = bound::cut(name, 64);

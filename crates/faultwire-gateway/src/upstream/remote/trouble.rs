@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use faultwire_contract::{Condition, Contract, Origin, Outcome};
+use faultwire_contract::{Condition, Contract, Origin, Outcome, bound};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ pub(crate) fn of_status(
         _ => Outcome::MaybeExecuted,
     };
     let mut failing = Failing::observed(contract, condition)
-        .saying(told(status, body))
+        .saying(told(contract, status, body))
         .outcome(outcome)
         .after(contract, retry_after(headers));
     failing.report.origin = Some(Origin::Upstream);
@@ -49,15 +49,16 @@ pub(crate) fn cut_off(contract: &Contract, why: &str) -> Failing {
         .outcome(Outcome::MaybeExecuted)
 }
 
-fn told(status: StatusCode, body: &[u8]) -> String {
+fn told(contract: &Contract, status: StatusCode, body: &[u8]) -> String {
     let reason = status.canonical_reason().unwrap_or("unknown");
     let mut told = format!("The server answered {} {reason}", status.as_u16());
-    let text = String::from_utf8_lossy(&body[..body.len().min(4096)]);
+    // What is redacted after it was cut may be half a secret that no rule knows any more (X6).
+    let text = String::from_utf8_lossy(body);
+    let text = contract.redactor().redact(&text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if !text.is_empty() && !text.starts_with('<') {
-        let end = text.floor_char_boundary(TOLD);
         told.push_str(": ");
-        told.push_str(&text[..end]);
+        told.push_str(&bound::cut(&text, TOLD));
     }
     told
 }
@@ -93,4 +94,23 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = said.parse().ok().map(Duration::from_secs);
     let wait = seconds.or_else(|| until(said).map(Duration::from_millis))?;
     Some(wait.min(Duration::from_hours(24)))
+}
+
+#[cfg(test)]
+mod tests {
+    use faultwire_contract::BUILTINS;
+    use hyper::StatusCode;
+
+    use super::{TOLD, told};
+
+    #[test]
+    fn x6_a_secret_at_the_bound_of_a_body_is_redacted_first() {
+        let contract = BUILTINS[0].contract();
+        for lead in TOLD - 60..=TOLD {
+            let body =
+                format!("{} postgres://app:k4Zq9vTw2LmX8@db.example.com/x", "a".repeat(lead));
+            let said = told(&contract, StatusCode::BAD_GATEWAY, body.as_bytes());
+            assert!(!said.contains("k4Zq"), "{said}");
+        }
+    }
 }
