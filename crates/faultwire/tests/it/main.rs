@@ -9,6 +9,7 @@ mod crash;
 mod domain;
 mod examples;
 mod format;
+mod hostile;
 mod http;
 mod manifest;
 mod obedient;
