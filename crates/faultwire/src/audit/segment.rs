@@ -35,10 +35,11 @@ pub fn is_record_file(name: &str) -> bool {
     name == LIVE || number(name).is_some()
 }
 
-/// Whether only the writer of a signed log makes files with this name.
+/// Whether only the writer of a signed log makes files with this name. A lock is left also where a
+/// log of another format was refused.
 #[must_use]
 pub fn is_own(name: &str) -> bool {
-    let named = [CHECKPOINTS, KEY, PUBLIC_KEY, LOCK, INDEX].contains(&name);
+    let named = [CHECKPOINTS, KEY, PUBLIC_KEY, INDEX].contains(&name);
     named || number(name).is_some() || name.starts_with("audit-log.torn-")
 }
 
