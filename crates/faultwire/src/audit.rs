@@ -55,7 +55,7 @@ pub use lines::{Line, Lines, Shape};
 pub use log::{Answer, Log, Receipt};
 pub use options::{Alarm, Options};
 pub use read::{Summary, each_line};
-pub use reader::Reader;
+pub use reader::{Extent, Reader};
 pub use record::{Before, Entry};
 pub use storage::{Access, Disk, LockError, Storage, Tail, UnsafeFile};
 pub use ticket::Ticket;

@@ -138,12 +138,14 @@ impl<'s> Reader<'s> {
 }
 
 /// What is there to read, and how much of it was signed before: so much must be found.
-pub(crate) struct Extent {
+pub struct Extent {
+    /// The numbers of the segments, the live one last.
     pub present: Vec<u64>,
     signed: u64,
 }
 
 impl Extent {
+    /// Looks into the directory.
     pub fn of(storage: &dyn Storage) -> Result<Self, Box<Finding>> {
         // The other way round, what is signed and written between the two would seem to be gone.
         let signed = checkpoints(storage, u64::MAX)?.sealed();
@@ -155,6 +157,13 @@ impl Extent {
     /// Whether a reader that came to the end found all of it.
     pub fn expect_all(&self, reader: &Reader<'_>) -> Result<(), Box<Finding>> {
         let (have, sealed) = (reader.records(), self.signed);
+        let signed = reader.check.checkpoints.last().map(|last| &*last.log);
+        let log = reader.chain().map(Chain::log);
+        if let (Some(other), Some(log)) = (signed, log)
+            && other != log
+        {
+            return Err(finding(reader.storage, CHECKPOINTS, Wrong::OtherLog(other.to_owned())));
+        }
         if have >= sealed {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use faultwire::audit::{Disk, Reader, Storage, Summary, segments};
+use faultwire::audit::{Disk, Extent, Reader, Summary};
 
 use super::{broken, record};
 use crate::Done;
@@ -63,8 +63,8 @@ fn print(line: &[u8], json: bool) -> Result<(), Problem> {
 /// The last lines of the log, and where it goes on after them. Each segment is checked as a whole
 /// before anything of it is shown.
 fn newest(disk: &Disk, count: usize) -> Result<(VecDeque<Vec<u8>>, Option<Reader<'_>>), Problem> {
-    let failed = |e: io::Error| Problem::File(disk.place().to_owned(), e);
-    let mut numbers = segments::present(disk).map_err(failed)?;
+    let extent = Extent::of(disk).map_err(broken)?;
+    let mut numbers = extent.present.clone();
     let mut lines = VecDeque::new();
     let mut end = None;
     while lines.len() < count.max(1)
@@ -77,6 +77,7 @@ fn newest(disk: &Disk, count: usize) -> Result<(VecDeque<Vec<u8>>, Option<Reader
         older.append(&mut lines);
         lines = older;
         if end.is_none() {
+            extent.expect_all(&reader).map_err(broken)?;
             if !live {
                 reader.next_segment();
             }
