@@ -110,7 +110,7 @@ impl<'s> Reader<'s> {
             }
             if let Err(why) = self.check.line(&line) {
                 let (good, line) = (self.check.good(&why), begins.then_some(line.number));
-                return Err(Box::new(Finding { good, line, ..*found(why) }));
+                return Err(Box::new(Finding { line, good, ..found(why) }));
             }
             if let Err(stop) = each(&line) {
                 return Ok(Err(stop));
@@ -122,7 +122,11 @@ impl<'s> Reader<'s> {
         }
         // A segment is only closed with a signature over its end.
         self.check.end().map_err(found)?;
-        if self.catch_up()? { Ok(Ok(false)) } else { Err(found(Wrong::Unsealed(self.records()))) }
+        if self.catch_up()? {
+            Ok(Ok(false))
+        } else {
+            Err(found(Wrong::Unsealed(self.records())).into())
+        }
     }
 
     /// Tells whether a checkpoint ends here. One that was signed meanwhile is newer than those we
@@ -162,12 +166,13 @@ impl Extent {
         if let (Some(other), Some(log)) = (signed, log)
             && other != log
         {
-            return Err(finding(reader.storage, CHECKPOINTS, Wrong::OtherLog(other.to_owned())));
+            let why = Wrong::OtherLog(other.to_owned());
+            return Err(finding(reader.storage, CHECKPOINTS, why).into());
         }
         if have >= sealed {
             return Ok(());
         }
-        Err(finding(reader.storage, CHECKPOINTS, Wrong::Shrunk { sealed, have }))
+        Err(finding(reader.storage, CHECKPOINTS, Wrong::Shrunk { sealed, have }).into())
     }
 }
 
@@ -203,7 +208,7 @@ fn checkpoints(storage: &dyn Storage, from: u64) -> Result<Checkpoints, Box<Find
         return Ok(checkpoints);
     }
     let Some(text) = contents(storage, PUBLIC_KEY)? else {
-        return Err(finding(storage, PUBLIC_KEY, Wrong::NoKey));
+        return Err(finding(storage, PUBLIC_KEY, Wrong::NoKey).into());
     };
     let key = PublicKey::parse(&String::from_utf8_lossy(&text));
     let key = key.map_err(|why| finding(storage, PUBLIC_KEY, why.into()))?;
@@ -216,10 +221,10 @@ fn contents(storage: &dyn Storage, name: &str) -> Result<Option<Vec<u8>>, Box<Fi
     match storage.read(name).and_then(|mut file| file.read_to_end(&mut bytes)) {
         Ok(_) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(finding(storage, name, e.into())),
+        Err(e) => Err(finding(storage, name, e.into()).into()),
     }
 }
 
-fn finding(storage: &dyn Storage, name: &str, why: Wrong) -> Box<Finding> {
-    Box::new(Finding { path: within(storage.place(), name), line: None, good: 0, why })
+fn finding(storage: &dyn Storage, name: &str, why: Wrong) -> Finding {
+    Finding { path: within(storage.place(), name), line: None, good: 0, why }
 }

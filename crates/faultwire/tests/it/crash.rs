@@ -2,6 +2,7 @@
 //! full reproduction: `FAULTWIRE_SIM_SEED=<seed>` runs that one alone.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use faultwire::audit::{Expect, Log, Options, Ticket, verify};
@@ -80,7 +81,7 @@ fn course(seed: u64, troubles: u32) -> Course {
         course.acknowledged.extend(script(&course.disk));
         course.log.push(course.disk.log());
         let last = n + 1 == troubles;
-        if !last && (mine >> 24) % 3 == 0 {
+        if !last && (mine >> 24).is_multiple_of(3) {
             course.disk = course.disk.restarted();
         } else if !last {
             course.disk = course.disk.after_power_loss(mine | 2);
@@ -118,18 +119,22 @@ fn sample(count: u64) -> Vec<u64> {
         return vec![seed];
     }
     let base = RandomState::new().build_hasher().finish();
-    println!("the sample begins with FAULTWIRE_SIM_SEED={}", spread(base));
+    let _ = writeln!(io::stderr(), "the sample begins with FAULTWIRE_SIM_SEED={}", spread(base));
     (0..count).map(|n| spread(base.wrapping_add(n))).collect()
 }
 
 #[test]
 fn k10_two_troubles_lose_nothing() {
-    sample(600).into_iter().for_each(|seed| survives(seed, 2));
+    for seed in sample(600) {
+        survives(seed, 2);
+    }
 }
 
 #[test]
 fn k10_three_troubles_lose_nothing() {
-    sample(200).into_iter().for_each(|seed| survives(seed, 3));
+    for seed in sample(200) {
+        survives(seed, 3);
+    }
 }
 
 /// Names of files that hold bytes of a random key or log id end in a hash of them.
