@@ -154,6 +154,9 @@ impl Problem {
             Self::Bad { help, .. } | Self::Startup { help, .. } => Some(help),
             Self::File(..) => Some("name a file that can be read"),
             Self::Audit(error) => Some(error.help()),
+            Self::Index(IndexError::Broken(_) | IndexError::Changed { .. }) => Some(
+                "nothing is shown of a log that does not hold; `faultwire audit verify` tells more",
+            ),
             Self::Index(_) => Some("name the directory of an audit log; its index may be deleted"),
             Self::Contract(_) | Self::Input(_) | Self::Output(_) => None,
         }

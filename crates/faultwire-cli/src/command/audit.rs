@@ -11,7 +11,7 @@ mod verify;
 use std::path::Path;
 use std::{fs, io};
 
-use faultwire::audit::{Disk, Lines, Storage, legacy, segment, segments};
+use faultwire::audit::{Disk, Finding, IndexError, Lines, Storage, legacy, segment, segments};
 
 use crate::args::audit::AuditCommand;
 use crate::problem::Problem;
@@ -70,6 +70,11 @@ fn first_line(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(failed(e)),
     }
+}
+
+/// What a reader says of a log that does not hold.
+fn broken(finding: Box<Finding>) -> Problem {
+    IndexError::Broken(finding).into()
 }
 
 /// Says so when segments are missing between those that are there.

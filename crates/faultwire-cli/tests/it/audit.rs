@@ -34,6 +34,13 @@ fn query(dir: &Dir, args: &[&str]) -> Vec<String> {
     out.lines().map(incident).collect()
 }
 
+/// A reader shows nothing of a log that does not hold.
+fn refused_as_broken(dir: &Dir, args: &[&str]) {
+    let ran = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {}", ran.err);
+    assert!(ran.err.contains("`faultwire audit verify` tells more"), "{args:?}: {}", ran.err);
+}
+
 fn found(ran: Ran) -> String {
     assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
     ran.out
@@ -332,13 +339,22 @@ fn the_index_is_derived_and_never_trusted() {
         fs::write(&index, broken).unwrap();
         assert_eq!(query(&dir, &[]).len(), 5, "it may be broken");
     }
-    // Another log in its place: the index does not fit, and is built anew.
+    // Another log in its place is not what was signed.
     let other = Dir::new();
     let faults =
         (0..3).map(|i| format!("{{\"code\":\"auth.forbidden\",\"incident\":\"inc_other_{i}\"}}\n"));
     faultwire(&["audit", "append", other.text()], faults.collect::<String>()).fine();
+    let own = fs::read(dir.join("audit-log.jsonl")).unwrap();
     fs::copy(other.join("audit-log.jsonl"), dir.join("audit-log.jsonl")).unwrap();
+    for command in ["query", "tail", "export"] {
+        refused_as_broken(&dir, &[command]);
+    }
+    // With all of its files the index does not fit, and is built anew.
+    for name in ["audit-log.checkpoints", "audit-log.pub"] {
+        fs::copy(other.join(name), dir.join(name)).unwrap();
+    }
     assert_eq!(query(&dir, &[]), ["inc_other_2", "inc_other_1", "inc_other_0"]);
+    assert_ne!(own, fs::read(dir.join("audit-log.jsonl")).unwrap());
     // A full segment that was changed, or taken away, is noticed.
     let rotated = Dir::new();
     let faults =
@@ -350,8 +366,9 @@ fn the_index_is_derived_and_never_trusted() {
     let first = rotated.join("audit-log.000001.jsonl");
     let text = fs::read_to_string(&first).unwrap();
     fs::write(&first, text.replace("\"inc_1\"", "\"inc_x\"")).unwrap();
-    assert_eq!(query(&rotated, &["--incident", "inc_1"]).len(), 0);
-    assert_eq!(query(&rotated, &["--incident", "inc_x"]).len(), 1);
+    refused_as_broken(&rotated, &["query", "--incident", "inc_x"]);
+    refused_as_broken(&rotated, &["show", "inc_x"]);
+    fs::write(&first, &text).unwrap();
     let all = query(&rotated, &["--limit", "0"]).len();
     fs::remove_file(&first).unwrap();
     assert!((1..all).contains(&query(&rotated, &["--limit", "0"]).len()));
@@ -408,13 +425,9 @@ fn show_tells_the_whole_story() {
 #[test]
 fn nothing_in_a_record_steers_the_terminal() {
     let dir = Dir::new();
-    let fault = json!({ "code": "runtime.timeout", "incident": "inc_1", "tool": "x" });
+    let tool = "x\u{1b}[31m\u{202e}\u{9b}";
+    let fault = json!({ "code": "runtime.timeout", "incident": "inc_1", "tool": tool });
     faultwire(&["audit", "append", dir.text()], fault.to_string()).fine();
-    // Whoever can write to the file can write anything.
-    let file = dir.join("audit-log.jsonl");
-    let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("\"tool\":\"x\"", "\"tool\":\"x\\u001b[31m\\u202e\\u009b\""))
-        .unwrap();
     for args in [&["tail"][..], &["query"], &["show", "inc_1"]] {
         let said = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "").fine();
         let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -637,7 +650,7 @@ fn files_that_are_no_log_are_refused_by_name() {
     fs::remove_file(dir.join("audit-log.pub")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.join("audit-log.pub")).unwrap();
     let said = faultwire(&["audit", "verify", dir.text()], "").refused();
-    assert!(said.contains("audit-log.pub: it is no regular file"), "{said}");
+    assert!(said.contains("audit-log.pub: it is a symbolic link"), "{said}");
     let said = faultwire(&["audit", "verify", dir.text(), "--key", "/dev/zero"], "").refused();
     assert!(said.contains("neither a key nor a file"), "{said}");
 }
@@ -682,4 +695,91 @@ fn a_log_that_is_written_and_rotated_meanwhile_holds() {
     }
     drop(writer);
     feeder.join().unwrap();
+}
+
+#[test]
+fn x5_segments_that_are_added_are_found_and_never_shown_while_a_writer_runs() {
+    let dir = log();
+    let mut writer = command(&["audit", "append", dir.text()]);
+    let mut writer = Running(writer.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut stdin = writer.0.stdin.take().unwrap();
+    stdin.write_all(b"{\"code\":\"auth.forbidden\",\"incident\":\"inc_live\"}\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(writer.0.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    let key = dir.join("audit-log.pub");
+    faultwire(&["audit", "verify", dir.text(), "--key", &key], "").fine();
+    let live = fs::read_to_string(dir.join("audit-log.jsonl")).unwrap();
+    for number in ["000000", "000001", "000002", "000099"] {
+        let planted = dir.join(&format!("audit-log.{number}.jsonl"));
+        fs::write(&planted, live.replace("inc_1", "inc_forged")).unwrap();
+        for keyed in [&["--key", key.as_str()][..], &[]] {
+            let args = [&["audit", "verify", dir.text()], keyed].concat();
+            let said = found(faultwire(&args, ""));
+            assert!(said.contains(number), "{said}");
+        }
+        for args in [&["query"][..], &["export"], &["tail"], &["show", "inc_2"]] {
+            let ran = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "");
+            assert!(!ran.out.contains("inc_forged"), "{number} {args:?}: {}", ran.out);
+        }
+        fs::remove_file(planted).unwrap();
+    }
+    faultwire(&["audit", "verify", dir.text()], "").fine();
+}
+
+#[test]
+fn x5_the_older_format_in_the_place_of_a_signed_log_does_not_hold() {
+    let lines = legacy(&[json!({ "timestamp": "2026-01-19T15:32:10.123Z", "type": "TOOL_ERROR" })]);
+    let dir = log();
+    let file = dir.join("audit-log.jsonl");
+    fs::write(&file, &lines).unwrap();
+    let beside = ["checkpoints", "key", "lock", "pub"];
+    for left in beside {
+        for named in [dir.text(), &file] {
+            let said = found(faultwire(&["audit", "verify", named], ""));
+            assert!(said.contains("the log was replaced"), "{left}: {said}");
+        }
+        let page = faultwire(&["audit", "verify", dir.text(), "--json"], "");
+        assert!(page.code == 1 && page.out.contains("\"ok\": false"), "{left}: {}", page.out);
+        fs::remove_file(dir.join(&format!("audit-log.{left}"))).unwrap();
+    }
+    faultwire(&["audit", "verify", dir.text()], "").fine();
+    fs::write(dir.join("audit-log.000001.jsonl"), &lines).unwrap();
+    found(faultwire(&["audit", "verify", dir.text()], ""));
+}
+
+#[test]
+fn x5_csv_has_no_formulas() {
+    let dir = Dir::new();
+    let fault = json!({ "code": "runtime.timeout", "tool": "=cmd|'/C calc'!A0",
+        "incident": "\t@SUM(1)", "message": "-2+3" });
+    faultwire(&["audit", "append", dir.text()], fault.to_string()).fine();
+    let csv = faultwire(&["audit", "query", dir.text(), "--csv"], "").fine();
+    let row = csv.lines().nth(1).unwrap();
+    for cell in row.split(',') {
+        let cell = cell.trim_start_matches('"');
+        assert!(!cell.trim_start().starts_with(['=', '+', '-', '@']), "{csv}");
+    }
+    assert!(row.contains("'=cmd") && row.contains("'-2+3"), "{csv}");
+}
+
+#[test]
+fn x5_hostile_directories_hold_no_command_up() {
+    for (what, number) in
+        [("pipe", "000001"), ("directory", "000001"), ("empty", "000099"), ("long", "000001")]
+    {
+        let dir = log();
+        let path = dir.join(&format!("audit-log.{number}.jsonl"));
+        match what {
+            "pipe" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            "directory" => fs::create_dir(&path).unwrap(),
+            "empty" => fs::write(&path, b"").unwrap(),
+            _ => fs::write(&path, vec![b'x'; 3 * 1024 * 1024]).unwrap(),
+        }
+        let verified = faultwire(&["audit", "verify", dir.text()], "");
+        assert_eq!(verified.code, 1, "{what}: {}{}", verified.out, verified.err);
+        for args in [&["query"][..], &["export"], &["tail"], &["show", "inc_2"]] {
+            let ran = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "");
+            assert!(ran.code == 0 && ran.out.contains("inc_2"), "{what} {args:?}: {}", ran.err);
+        }
+    }
 }

@@ -2,12 +2,14 @@
 //! restart.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
+use faultwire::audit::{Access, Disk, Storage};
 use serde::{Deserialize, Serialize};
 
 use crate::edge;
@@ -70,7 +72,7 @@ struct Spent {
 impl Budgets {
     /// With what was spent before, if the file tells.
     pub(crate) fn open(file: Option<PathBuf>) -> Self {
-        let read = |file: &PathBuf| match fs::read(file) {
+        let read = |file: &PathBuf| match contents(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
@@ -123,9 +125,10 @@ impl Budgets {
         // Whoever writes goes on with the lock, so that nothing older comes after it.
         let spent = self.spent();
         let text = serde_json::to_string_pretty(&*spent).map_err(io::Error::other)?;
-        let beside = file.with_extension("new");
-        fs::write(&beside, text)?;
-        fs::rename(&beside, file)
+        let (disk, name) = place(file)?;
+        let new = format!("{name}.new");
+        disk.create(&new, Access::Owner)?.write(text.as_bytes())?;
+        disk.rename(&new, &name)
     }
 
     fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Spent>> {
@@ -133,9 +136,45 @@ impl Budgets {
     }
 }
 
+/// The file as one of a directory in which no link is followed: it lies beside the audit log.
+fn place(file: &Path) -> io::Result<(Disk, String)> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    Ok((Disk::new(dir.unwrap_or(Path::new("."))), name.to_owned()))
+}
+
+fn contents(file: &Path) -> io::Result<Vec<u8>> {
+    let (disk, name) = place(file)?;
+    let mut text = Vec::new();
+    disk.read(&name)?.read_to_end(&mut text)?;
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn x5_no_link_beside_the_budgets_is_followed() {
+        let dir = std::env::temp_dir().join(format!("faultwire-budgets-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (file, victim) = (dir.join("budgets"), dir.join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        for name in ["budgets", "budgets.new"] {
+            std::os::unix::fs::symlink(&victim, dir.join(name)).unwrap();
+            let budgets = Budgets::open(Some(file.clone()));
+            let one = Allowance { calls: 9, period: Period::Minute };
+            assert_eq!(budgets.spend_at("a", one, 59_000), None);
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
+            assert!(fs::symlink_metadata(&file).unwrap().is_file());
+            assert!(fs::read_to_string(&file).unwrap().contains("\"calls\": 1"));
+            fs::remove_file(&file).unwrap();
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
 
     #[test]
     fn a_budget_lasts_for_its_period() {

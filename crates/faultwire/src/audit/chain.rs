@@ -80,6 +80,14 @@ impl Chain {
         same.then(|| Self { log: head.log.into(), prev: head.prev, tree })
     }
 
+    /// Takes up a chain where its own [`before`](Self::before) says that it stands.
+    pub(crate) fn restore(log: &str, before: &Before) -> Option<Self> {
+        let hash = |hex: &String| Hash::from_hex(hex.as_bytes());
+        let peaks: Vec<Hash> = before.peaks.iter().map(hash).collect::<Option<_>>()?;
+        let tree = Frontier::resume(before.records, peaks)?;
+        Some(Self { log: log.to_owned(), prev: hash(&before.last)?, tree })
+    }
+
     /// Checks that the line is the next one, and takes it up. What follows its head is given back.
     pub fn take<'l>(&mut self, raw: &'l [u8]) -> Result<(Head<'l>, &'l [u8]), Broken> {
         let (head, body) = Head::read(raw)?;

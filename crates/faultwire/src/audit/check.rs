@@ -45,6 +45,16 @@ impl Check {
         }
     }
 
+    /// In the midst of a segment, where an earlier check ended.
+    pub(crate) fn resume(checkpoints: Checkpoints, chain: Chain) -> Self {
+        Self { first: chain.next(), chain: Some(chain), ..Self::new(checkpoints) }
+    }
+
+    /// The end of what holds.
+    pub(crate) fn chain(&self) -> Option<&Chain> {
+        self.chain.as_ref()
+    }
+
     /// The next line is the first of this segment.
     pub fn begin(&mut self, segment: u64) {
         self.begins = Some(segment);
@@ -130,7 +140,8 @@ impl Check {
         Ok(())
     }
 
-    fn compare(&self) -> Result<(), Wrong> {
+    /// Whether the records so far are what was signed, if just so many were.
+    pub(crate) fn compare(&self) -> Result<(), Wrong> {
         let Some(chain) = &self.chain else { return Ok(()) };
         match self.checkpoints.root_at(chain.next()) {
             Some(root) if root != chain.root() => Err(Wrong::Forked(chain.next())),

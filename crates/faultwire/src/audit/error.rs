@@ -9,6 +9,7 @@ use faultwire_contract::{Aspect, Condition, Contract, Fault, FaultError, Report,
 use crate::audit::chain::Broken;
 use crate::audit::checkpoint::BadCheckpoints;
 use crate::audit::key::BadKey;
+use crate::audit::storage::{UnsafeFile, why_unsafe};
 
 /// Why a log cannot be opened. A log that is refused is left as it is; only a disk that fails may
 /// do so after a repair was begun, and that can be begun again.
@@ -24,6 +25,14 @@ pub enum OpenError {
         /// What the system said.
         #[source]
         error: io::Error,
+    },
+    /// A file or the directory is not safe to use.
+    #[error("{}: {why}", .path.display())]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: UnsafeFile,
     },
     /// Another process writes it.
     #[error("{}: the log is held by {holder}", .path.display())]
@@ -119,6 +128,7 @@ impl OpenError {
             Self::Io { .. } | Self::Failed(_) => {
                 "name a directory that this user may write to, with space on it"
             }
+            Self::Unsafe { why, .. } => why.help(),
             Self::Locked { .. } => {
                 "one process writes a log: stop that one, or name another directory"
             }
@@ -147,6 +157,7 @@ impl OpenError {
     pub fn fault(&self, contract: &Arc<Contract>, stamp: &Stamp) -> Result<Fault, FaultError> {
         let aspect = match self {
             Self::Io { .. }
+            | Self::Unsafe { .. }
             | Self::Failed(_)
             | Self::Key { .. }
             | Self::NoKey(_)
@@ -168,7 +179,10 @@ impl OpenError {
         doing: &'static str,
     ) -> impl FnOnce(io::Error) -> Self {
         let path = within(place, name);
-        move |error| Self::Io { path, doing, error }
+        move |error| match why_unsafe(&error) {
+            Some(why) => Self::Unsafe { path, why },
+            None => Self::Io { path, doing, error },
+        }
     }
 }
 
@@ -181,7 +195,7 @@ pub struct AuditFailed(Arc<Why>);
 enum Why {
     #[error("{}: cannot {doing}: {error}", .path.display())]
     Io { path: PathBuf, doing: &'static str, error: io::Error },
-    #[error("{}: the file is gone, or another stands in its place", .0.display())]
+    #[error("{}: the file is gone, another stands in its place, or another process wrote to it", .0.display())]
     Gone(PathBuf),
     #[error("the log is closed")]
     Closed,

@@ -1,28 +1,32 @@
 //! The index: what makes questions to a large log quick. It is derived from the log, can be
 //! deleted at any time, and never answers by itself: what it finds is read from the log.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params, params_from_iter};
+use serde::de::IgnoredAny;
 
+use crate::audit::chain::Chain;
+use crate::audit::check::Wrong;
 use crate::audit::error::within;
 use crate::audit::filter::Filter;
 use crate::audit::hash::Hash;
-use crate::audit::lines::{Lines, Shape};
+use crate::audit::lines::Line;
 use crate::audit::read::Summary;
+use crate::audit::reader::{Extent, Reader};
 use crate::audit::segment::{self, INDEX, LIVE};
 use crate::audit::segments;
-use crate::audit::storage::Disk;
+use crate::audit::storage::{Disk, open_regular, open_to_update};
+use crate::audit::verify::Finding;
 
 /// An index that is up to date.
 pub struct Index {
     dir: PathBuf,
     database: Connection,
-    skipped: u64,
 }
 
 /// Why there is no answer.
@@ -36,6 +40,17 @@ pub enum IndexError {
         /// What the system said.
         #[source]
         error: io::Error,
+    },
+    /// The log does not hold.
+    #[error("{0}")]
+    Broken(Box<Finding>),
+    /// A record is not what it was when it was taken up.
+    #[error("{}: record {seq} is not what it was", .path.display())]
+    Changed {
+        /// The segment.
+        path: PathBuf,
+        /// The record.
+        seq: u64,
     },
     /// The index cannot be used.
     #[error("{}: {error}", .path.display())]
@@ -57,7 +72,7 @@ impl IndexError {
 }
 
 /// A change to the tables is a new number, and older indexes are built anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// What is derived needs no syncs, and is read where it lies.
 const SETTINGS: &str = "
@@ -67,13 +82,15 @@ const TABLES: &str = "
     CREATE TABLE record (
         seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT, client TEXT,
         tool TEXT, origin TEXT, outcome TEXT, incident TEXT,
-        segment INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL
+        segment INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+        hash BLOB NOT NULL
     );
     CREATE TABLE state (
         one INTEGER PRIMARY KEY CHECK (one = 1),
-        segment INTEGER NOT NULL, next INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL
+        segment INTEGER NOT NULL, next INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL,
+        log TEXT NOT NULL, chain TEXT NOT NULL
     );
-    CREATE TABLE segment (number INTEGER PRIMARY KEY, touched INTEGER NOT NULL);";
+    CREATE TABLE segment (number INTEGER PRIMARY KEY, touched TEXT NOT NULL);";
 
 const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS by_code ON record (code, seq);
@@ -95,10 +112,14 @@ impl Index {
             }
             let opened = place.open(&path).map_err(database_error(dir));
             let updated = opened.and_then(|database| {
-                let mut index = Self { dir: dir.to_owned(), database, skipped: 0 };
+                let mut index = Self { dir: dir.to_owned(), database };
                 index.update(progress).map(|()| index)
             });
             match updated {
+                // What was kept may be wrong where the log is not.
+                Err(error @ IndexError::Broken(_)) if matches!(place, Place::Kept) => {
+                    last = Some(error);
+                }
                 // Somebody else is at it: what is theirs is left alone.
                 Err(error) if error.is_busy() && !matches!(place, Place::Memory) => busy = true,
                 Err(error @ IndexError::Database { .. }) => last = Some(error),
@@ -107,12 +128,6 @@ impl Index {
         }
         let never = || database_error(dir)(rusqlite::Error::InvalidQuery);
         Err(last.unwrap_or_else(never))
-    }
-
-    /// How many lines were passed over since they are no records.
-    #[must_use]
-    pub fn skipped(&self) -> u64 {
-        self.skipped
     }
 
     /// How many records fit, counted up to `most`.
@@ -135,7 +150,7 @@ impl Index {
         let (condition, values) = filter.sql();
         let limit = limit.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let query = format!(
-            "SELECT segment, offset, length FROM record WHERE {condition} ORDER BY seq DESC LIMIT {limit}"
+            "SELECT segment, offset, length, seq, hash FROM record WHERE {condition} ORDER BY seq DESC LIMIT {limit}"
         );
         let failed = |error| E::from(database_error(&self.dir)(error));
         let mut statement = self.database.prepare(&query).map_err(failed)?;
@@ -145,122 +160,149 @@ impl Index {
             let read = || Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
             let (segment, offset, length) = read().map_err(failed)?;
             if open.as_ref().is_none_or(|(number, _)| *number != segment) {
-                open = Some((segment, self.segment(segment.cast_unsigned())?.0));
+                open = Some((segment, self.segment(segment.cast_unsigned())?));
             }
             let Some((_, file)) = &open else { continue };
             let line = line_at(file, offset.cast_unsigned(), length.cast_unsigned());
-            each(&line.map_err(self.io_error(LIVE))?)?;
+            let line = line.map_err(self.io_error(LIVE))?;
+            let known = || Ok((row.get::<_, i64>(3)?, row.get::<_, [u8; 32]>(4)?));
+            let (seq, hash) = known().map_err(failed)?;
+            let (seq, name) = (seq.cast_unsigned(), segment::full(segment.cast_unsigned()));
+            if Hash::line(&line).0 != hash {
+                return Err(IndexError::Changed { path: within(&self.dir, &name), seq }.into());
+            }
+            each(&line)?;
         }
         Ok(())
     }
 
     fn update(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), IndexError> {
-        let present = segments::present(&Disk::new(&self.dir)).map_err(self.io_error(""))?;
+        let disk = Disk::new(&self.dir);
+        let extent = Extent::of(&disk).map_err(IndexError::Broken)?;
         let mut at = self.position()?;
         if let Some(known) = &at
-            && (!self.still_there(known) || self.is_touched(&present)?)
+            && (!self.still_there(known) || self.is_touched(&extent.present)?)
         {
             let all = "DELETE FROM record; DELETE FROM state; DELETE FROM segment;";
             self.database.execute_batch(all).map_err(database_error(&self.dir))?;
             at = None;
         }
-        let Some(&first) = present.first() else { return Ok(()) };
-        let mut at =
-            at.unwrap_or(Position { segment: first, next: 0, last: 0, hash: String::new() });
+        if extent.present.is_empty() {
+            return Ok(());
+        }
+        let from = at.as_ref().map_or(0, |at| at.segment);
+        let mut last = Last::default();
+        let mut reader = None;
         let failed = database_error(&self.dir);
         self.database.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-        loop {
-            let live = self.take_segment(&mut at, progress)?;
-            let next = present.iter().copied().find(|number| *number > at.segment);
-            // What comes while this is done is for the next time.
-            let Some(next) = next.filter(|_| !live) else { break };
-            at = Position { segment: next, next: 0, last: 0, hash: String::new() };
+        for number in extent.present.iter().copied().filter(|number| *number >= from) {
+            let here = match at.take() {
+                Some(known) => {
+                    last = known.last;
+                    Reader::resume(&disk, known.chain, known.segment, known.next)
+                }
+                None => Reader::after(reader.take(), &disk, number),
+            };
+            let here = reader.insert(here.map_err(IndexError::Broken)?);
+            if self.take_segment(here, &mut last, progress)? {
+                break;
+            }
         }
-        self.database
-            .execute(
-                "INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)",
+        let Some(reader) = reader else { return Ok(()) };
+        extent.expect_all(&reader).map_err(IndexError::Broken)?;
+        self.keep(&reader, &last)
+    }
+
+    /// Ends the transaction, and keeps how far the log was taken up.
+    fn keep(&self, reader: &Reader<'_>, last: &Last) -> Result<(), IndexError> {
+        let chain = reader.chain().map(|chain| (chain.log(), chain.before()));
+        let kept = match chain {
+            Some((log, before)) => self.database.execute(
+                "INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?, ?, ?)",
                 params![
-                    at.segment.cast_signed(),
-                    at.next.cast_signed(),
-                    at.last.cast_signed(),
-                    at.hash
+                    reader.segment().cast_signed(),
+                    reader.offset().cast_signed(),
+                    last.offset.cast_signed(),
+                    last.hash,
+                    log,
+                    serde_json::to_string(&before).unwrap_or_default(),
                 ],
-            )
-            .and_then(|_| self.database.execute_batch("COMMIT"))
+            ),
+            None => Ok(0),
+        };
+        kept.and_then(|_| self.database.execute_batch("COMMIT"))
             .and_then(|()| self.database.execute_batch(INDEXES))
             .map_err(database_error(&self.dir))
     }
 
-    /// Takes up the lines of a segment from the position on. Tells whether it is the live one.
+    /// Takes up the lines of a segment from where the reader stands. Tells whether it is the live
+    /// one.
     fn take_segment(
-        &mut self,
-        at: &mut Position,
+        &self,
+        reader: &mut Reader<'_>,
+        last: &mut Last,
         progress: &mut dyn FnMut(u64),
     ) -> Result<bool, IndexError> {
-        let (mut file, live) = self.segment(at.segment)?;
-        let touched = touched(&file);
-        file.seek(SeekFrom::Start(at.next)).map_err(self.io_error(LIVE))?;
-        let mut lines = Lines::starting_at(file, at.next);
-        let mut skipped = 0;
-        let insert = "INSERT OR REPLACE INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
-        let mut insert = self.database.prepare(insert).map_err(database_error(&self.dir))?;
-        while let Some(line) = lines.next_line().map_err(self.io_error(LIVE))? {
-            match line.shape {
-                Shape::Unfinished => break,
-                Shape::TooLong => {
-                    skipped += 1;
-                    continue;
-                }
-                Shape::Whole => {}
-            }
+        let failed = || database_error(&self.dir);
+        let segment = reader.segment();
+        let touched = touched(&self.segment(segment)?);
+        let insert = "INSERT OR REPLACE INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+        let mut insert = self.database.prepare(insert).map_err(failed())?;
+        let live = reader.read_segment(|line| {
             let length = line.raw.len() as u64;
-            (at.last, at.next) = (line.offset, line.offset + length + 1);
-            at.hash = Hash::line(line.raw).to_string();
+            let hash = Hash::line(line.raw);
+            *last = Last { offset: line.offset, hash: hash.to_string() };
             progress(length + 1);
-            let Ok(summary) = Summary::read(line.raw) else {
-                skipped += 1;
-                continue;
-            };
+            // A record of a type that is not known is passed over.
+            let Ok(summary) = Summary::read(line.raw) else { return self.expect_json(line) };
             let ts = summary.ts.parse().map_or(0, Timestamp::as_millisecond);
-            insert
-                .execute(params![
-                    summary.seq.cast_signed(),
-                    ts,
-                    summary.kind,
-                    summary.code(),
-                    summary.client(),
-                    summary.tool(),
-                    summary.origin(),
-                    summary.outcome(),
-                    summary.incident(),
-                    at.segment.cast_signed(),
-                    line.offset.cast_signed(),
-                    length.cast_signed(),
-                ])
-                .map_err(database_error(&self.dir))?;
-        }
+            let inserted = insert.execute(params![
+                summary.seq.cast_signed(),
+                ts,
+                summary.kind,
+                summary.code(),
+                summary.client(),
+                summary.tool(),
+                summary.origin(),
+                summary.outcome(),
+                summary.incident(),
+                segment.cast_signed(),
+                line.offset.cast_signed(),
+                length.cast_signed(),
+                hash.0,
+            ]);
+            inserted.map(drop).map_err(failed())
+        });
+        let live = live.map_err(IndexError::Broken)??;
         drop(insert);
-        self.skipped += skipped;
         if !live {
-            self.database
-                .execute(
-                    "INSERT OR REPLACE INTO segment VALUES (?, ?)",
-                    params![at.segment.cast_signed(), touched],
-                )
-                .map_err(database_error(&self.dir))?;
+            let known = params![segment.cast_signed(), touched];
+            let inserted =
+                self.database.execute("INSERT OR REPLACE INTO segment VALUES (?, ?)", known);
+            inserted.map_err(failed())?;
         }
         Ok(live)
     }
 
+    fn expect_json(&self, line: &Line<'_>) -> Result<(), IndexError> {
+        let Err(why) = serde_json::from_slice::<IgnoredAny>(line.raw) else { return Ok(()) };
+        let (path, number) = (self.dir.clone(), Some(line.number));
+        let why = Wrong::Json(why.to_string());
+        Err(IndexError::Broken(Box::new(Finding { path, line: number, good: 0, why })))
+    }
+
     fn position(&self) -> Result<Option<Position>, IndexError> {
-        let query = "SELECT segment, next, last, hash FROM state";
+        let query = "SELECT segment, next, last, hash, log, chain FROM state";
         let read = self.database.query_row(query, [], |row| {
             let number = |i| row.get::<_, i64>(i).map(i64::cast_unsigned);
+            let before: String = row.get(5)?;
+            let before = serde_json::from_str(&before).ok();
+            let chain = before.and_then(|b| Chain::restore(&row.get::<_, String>(4).ok()?, &b));
             Ok(Position {
                 segment: number(0)?,
                 next: number(1)?,
-                last: number(2)?,
-                hash: row.get(3)?,
+                last: Last { offset: number(2)?, hash: row.get(3)? },
+                chain: chain.ok_or(rusqlite::Error::InvalidQuery)?,
             })
         });
         read.optional().map_err(database_error(&self.dir))
@@ -273,10 +315,10 @@ impl Index {
             self.database.prepare("SELECT number, touched FROM segment").map_err(failed())?;
         let mut rows = known.query([]).map_err(failed())?;
         while let Some(row) = rows.next().map_err(failed())? {
-            let read = || Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+            let read = || Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
             let (number, then) = read().map_err(failed())?;
             let there = present.contains(&number.cast_unsigned());
-            if !there || touched(&self.segment(number.cast_unsigned())?.0) != then {
+            if !there || touched(&self.segment(number.cast_unsigned())?) != then {
                 return Ok(true);
             }
         }
@@ -288,29 +330,30 @@ impl Index {
         if at.next == 0 {
             return true;
         }
-        let Ok((file, _)) = self.segment(at.segment) else { return false };
-        let length = at.next.saturating_sub(at.last + 1);
-        let line = line_at(&file, at.last, length);
-        line.is_ok_and(|line| Hash::line(&line).to_string() == at.hash)
+        let Ok(file) = self.segment(at.segment) else { return false };
+        let length = at.next.saturating_sub(at.last.offset + 1);
+        let line = line_at(&file, at.last.offset, length);
+        line.is_ok_and(|line| Hash::line(&line).to_string() == at.last.hash)
     }
 
-    /// The segment's file, and whether it is the live one. It may get its other name between two
-    /// looks.
-    fn segment(&self, number: u64) -> Result<(File, bool), IndexError> {
+    /// The segment's file. It may get its other name between two looks.
+    fn segment(&self, number: u64) -> Result<File, IndexError> {
         let disk = Disk::new(&self.dir);
+        let live = || segments::live_number(&disk).map_err(self.io_error(LIVE));
+        let full = segment::full(number);
         for _ in 0..8 {
-            match File::open(self.dir.join(segment::full(number))) {
-                Ok(file) => return Ok((file, false)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(self.io_error(&segment::full(number))(e)),
-            }
-            let file = File::open(self.dir.join(LIVE)).map_err(self.io_error(LIVE))?;
-            let live = segments::live_number(&disk).map_err(self.io_error(LIVE))?;
-            if live.is_none_or(|live| live == number) {
-                return Ok((file, true));
+            let is_live = live()? == Some(number);
+            let name = if is_live { LIVE } else { &full };
+            match open_regular(&self.dir.join(name)) {
+                Ok(file) if !is_live || live()? == Some(number) => return Ok(file),
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.io_error(name)(e));
+                }
+                _ => {}
             }
         }
-        Err(self.io_error(&segment::full(number))(io::ErrorKind::NotFound.into()))
+        // A live segment without a first line has no number yet.
+        open_regular(&self.dir.join(LIVE)).map_err(self.io_error(&full))
     }
 
     fn io_error(&self, name: &str) -> impl FnOnce(io::Error) -> IndexError + use<> {
@@ -319,11 +362,20 @@ impl Index {
     }
 }
 
-/// When the file was last written to.
-fn touched(file: &File) -> i64 {
-    let modified = file.metadata().and_then(|metadata| metadata.modified()).ok();
-    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+/// What changes when somebody writes to the file, or puts another in its place.
+#[cfg(unix)]
+fn touched(file: &File) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(found) = file.metadata() else { return String::new() };
+    let (modified, changed) = (found.mtime_nsec(), found.ctime_nsec());
+    let times = format!("{}.{modified}-{}.{changed}", found.mtime(), found.ctime());
+    format!("{}-{}-{times}", found.ino(), found.len())
+}
+
+#[cfg(not(unix))]
+fn touched(file: &File) -> String {
+    let Ok(found) = file.metadata() else { return String::new() };
+    format!("{}-{:?}", found.len(), found.modified().ok())
 }
 
 fn line_at(mut file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
@@ -333,12 +385,19 @@ fn line_at(mut file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// How far the log was taken up: the segment, where its next line begins, where its last one
-/// does, and that one's hash.
+/// How far the log was taken up: the segment, where its next line begins, its last line, and the
+/// chain as it stands after that.
 struct Position {
     segment: u64,
     next: u64,
-    last: u64,
+    last: Last,
+    chain: Chain,
+}
+
+/// The line that was taken up last: where it begins, and its hash.
+#[derive(Default)]
+struct Last {
+    offset: u64,
     hash: String,
 }
 
@@ -353,10 +412,10 @@ impl Place {
     /// Opens it, with the tables in it.
     fn open(&self, path: &Path) -> Result<Connection, rusqlite::Error> {
         let database = match self {
-            Self::Kept => Connection::open(path)?,
+            Self::Kept => connect(path)?,
             Self::Anew => {
-                let _ = std::fs::remove_file(path);
-                Connection::open(path)?
+                let _ = fs::remove_file(path);
+                connect(path)?
             }
             Self::Memory => Connection::open_in_memory()?,
         };
@@ -376,6 +435,25 @@ impl Place {
             _ => Err(rusqlite::Error::InvalidQuery),
         }
     }
+}
+
+/// Opens the database for its owner alone, and no other file in its place. SQLite itself looks for
+/// journals beside it, which are never this program's: its own are in memory.
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let failed = |_| rusqlite::Error::InvalidPath(path.to_owned());
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(suffix);
+        match fs::remove_file(&beside) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+            _ => {}
+        }
+    }
+    drop(open_to_update(path, true).map_err(failed)?);
+    // Links that lead to the directory are the user's own.
+    let real = fs::canonicalize(path).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
 fn database_error(dir: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError + use<> {

@@ -12,7 +12,8 @@ use crate::audit::exact;
 use crate::audit::options::Options;
 use crate::audit::queue::Shared;
 use crate::audit::record::Entry;
-use crate::audit::storage::{Disk, LockError, Storage};
+use crate::audit::segment::LOCK;
+use crate::audit::storage::{Disk, LockError, Storage, why_unsafe};
 use crate::audit::ticket::Ticket;
 use crate::audit::writer::{Writer, moment};
 
@@ -69,7 +70,10 @@ impl Log {
             LockError::Held(holder) => {
                 OpenError::Locked { path: storage.place().to_owned(), holder }
             }
-            LockError::Io(error) => OpenError::io(storage.place(), "", "lock it")(error),
+            LockError::Io(error) => {
+                let file = if why_unsafe(&error).is_some() { LOCK } else { "" };
+                OpenError::io(storage.place(), file, "lock it")(error)
+            }
         })?;
         let options = Arc::new(options);
         let writer = Writer::open(&storage, &options, None)?;

@@ -1,13 +1,13 @@
 //! Records as their readers see them: those parts that one looks for, and the line itself.
 
 use std::borrow::Cow;
-use std::io;
+use std::convert::Infallible;
 
 use serde::Deserialize;
 
-use crate::audit::lines::{Lines, Shape};
-use crate::audit::segments;
+use crate::audit::reader::read_all;
 use crate::audit::storage::Storage;
+use crate::audit::verify::Finding;
 
 /// What one looks for in a record. Members that are not here stay in the line.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -107,23 +107,22 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Calls `each` with every whole line of a log, from the oldest on. Lines that are no records are
-/// given, too: whether a log holds is for [`verify`](crate::audit::verify) to say. An error of
-/// `each` ends it. What is written meanwhile may or may not be among them.
+/// Calls `each` with every record of a log, from the oldest on, after all of it was checked:
+/// nothing is given out of a log that does not hold. Older segments may be archived, and what a
+/// crash left at the end is passed over. An error of `each` ends it. What is written meanwhile is
+/// not among them.
 pub fn each_line<E>(
     storage: &dyn Storage,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> io::Result<Result<(), E>> {
-    for number in segments::present(storage)? {
-        let Some(segment) = segments::open(storage, number)? else { continue };
-        let mut lines = Lines::new(segment.file);
-        while let Some(line) = lines.next_line()? {
-            if line.shape == Shape::Whole
-                && let Err(stop) = each(line.raw)
-            {
-                return Ok(Err(stop));
-            }
-        }
-    }
-    Ok(Ok(()))
+) -> Result<Result<(), E>, Box<Finding>> {
+    let mut checked = 0_u64;
+    let Ok(()) = read_all(storage, |_| {
+        checked += 1;
+        Ok::<_, Infallible>(())
+    })?;
+    read_all(storage, |line| {
+        let Some(left) = checked.checked_sub(1) else { return Ok(()) };
+        checked = left;
+        each(line.raw)
+    })
 }

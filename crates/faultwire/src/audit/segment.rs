@@ -29,6 +29,20 @@ pub fn number(name: &str) -> Option<u64> {
     (full(number) == name).then_some(number)
 }
 
+/// Whether a file with this name holds records.
+#[must_use]
+pub fn is_record_file(name: &str) -> bool {
+    name == LIVE || number(name).is_some()
+}
+
+/// Whether only the writer of a signed log makes files with this name. A lock is left also where a
+/// log of another format was refused.
+#[must_use]
+pub fn is_own(name: &str) -> bool {
+    let named = [CHECKPOINTS, KEY, PUBLIC_KEY, INDEX].contains(&name);
+    named || number(name).is_some() || name.starts_with("audit-log.torn-")
+}
+
 /// The numbers of the full segments among these names, in order.
 #[must_use]
 pub fn numbers(names: &[String]) -> Vec<u64> {

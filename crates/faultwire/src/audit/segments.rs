@@ -52,17 +52,31 @@ impl SegmentLine {
     }
 }
 
-/// The numbers of the segments that are there, in order, the live one last.
+/// The numbers of the segments that are there, in order, the live one last. A full segment that
+/// has the live one's number, a later one or 0 is no part of the log, and not among them.
 pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
-    let names = storage.names()?;
-    let mut numbers = segment::numbers(&names);
-    let last = numbers.last().copied().unwrap_or(0);
-    if names.iter().any(|name| name == LIVE) {
-        let live = live_number(storage)?.unwrap_or(last.saturating_add(1));
-        numbers.extend((live > last).then_some(live));
+    let mut live = live_number(storage)?;
+    for _ in 0..ATTEMPTS {
+        let names = storage.names()?;
+        let now = live_number(storage)?;
+        // A segment that is closed between the two looks would be missed.
+        if now != live {
+            live = now;
+            continue;
+        }
+        let mut numbers = segment::numbers(&names);
+        numbers.retain(|number| *number > 0 && live.is_none_or(|live| *number < live));
+        let last = numbers.last().copied().unwrap_or(0);
+        if names.iter().any(|name| name == LIVE) {
+            numbers.push(live.unwrap_or(last.saturating_add(1)));
+        }
+        return Ok(numbers);
     }
-    Ok(numbers)
+    Err(io::Error::other("its segments change faster than they can be listed; try again"))
 }
+
+/// How often a directory is looked at again that changes meanwhile.
+const ATTEMPTS: usize = 64;
 
 /// Opens the segment with this number.
 pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
@@ -70,22 +84,27 @@ pub fn open(storage: &dyn Storage, number: u64) -> io::Result<Option<Segment>> {
 }
 
 /// Opens the segment with this number at a place in it. A segment that is closed meanwhile
-/// changes its name, so it is looked for again.
+/// changes its name, so it is looked for again. Where the live one has the number, a full one under
+/// it is not the writer's.
 pub fn open_at(storage: &dyn Storage, number: u64, offset: u64) -> io::Result<Option<Segment>> {
-    for _ in 0..8 {
+    for _ in 0..ATTEMPTS {
+        let live_file = if_there(storage.read_from(LIVE, offset))?;
+        let live = live_number(storage)?;
+        let is_live = |file| Some(Segment { number, name: LIVE.to_owned(), file });
+        match live {
+            Some(live) if live == number && live_file.is_some() => {
+                return Ok(live_file.and_then(is_live));
+            }
+            Some(live) if live <= number => return Ok(None),
+            _ => {}
+        }
         let full = segment::full(number);
         if let Some(file) = if_there(storage.read_from(&full, offset))? {
             return Ok(Some(Segment { number, name: full, file }));
         }
-        let Some(file) = if_there(storage.read_from(LIVE, offset))? else { continue };
-        match live_number(storage)? {
-            // A first line that cannot be read is for the caller to judge.
-            None => return Ok(Some(Segment { number, name: LIVE.to_owned(), file })),
-            Some(live) if live == number => {
-                return Ok(Some(Segment { number, name: LIVE.to_owned(), file }));
-            }
-            Some(live) if live < number => return Ok(None),
-            Some(_) => {}
+        // A first line that cannot be read is for the caller to judge.
+        if live.is_none() && live_file.is_some() {
+            return Ok(live_file.and_then(is_live));
         }
     }
     Ok(None)

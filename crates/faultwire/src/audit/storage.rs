@@ -1,11 +1,16 @@
 //! What the log asks of a disk. [`Disk`] is the real one; a test may bring one that fails.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+mod regular;
+
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::audit::segment;
+
+pub use regular::UnsafeFile;
+pub(crate) use regular::{read as open_regular, update as open_to_update, why_unsafe};
 
 /// One directory. Names are those of files directly in it.
 pub trait Storage: Send + Sync + 'static {
@@ -23,8 +28,14 @@ pub trait Storage: Send + Sync + 'static {
     }
     /// Reads a file from this place on.
     fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>>;
+    /// Reads a file that must be for its owner alone.
+    fn read_secret(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
+        self.read(name)
+    }
     /// Opens a file to write at its end, and makes it if it is not there.
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
+    /// Makes a new file to write, in the place of whatever has the name.
+    fn create(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
     /// Writes these bytes into the midst of a file.
     fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Gives a file another name.
@@ -43,15 +54,15 @@ pub trait Tail: Send {
     fn sync(&mut self) -> io::Result<()>;
     /// Drops what lies behind `len`.
     fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Whether the file can still be found under its name.
-    fn is_in_place(&self) -> io::Result<bool>;
+    /// Whether the file can still be found under its name, and has this length.
+    fn is_in_place(&self, len: u64) -> io::Result<bool>;
 }
 
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever may read the directory's other files.
-    Usual,
+    /// Everybody who may look into the directory.
+    Public,
     /// The owner alone.
     Owner,
 }
@@ -83,7 +94,7 @@ impl Disk {
 impl Storage for Disk {
     fn prepare(&self) -> io::Result<()> {
         match fs::metadata(&self.dir) {
-            Ok(found) if found.is_dir() => return Ok(()),
+            Ok(found) if found.is_dir() => return regular::expect_own_directory(&found),
             Ok(_) => return Err(io::Error::other("a file stands in its place")),
             Err(_) => {}
         }
@@ -95,9 +106,12 @@ impl Storage for Disk {
 
     fn lock(&self, holder: &str) -> Result<Box<dyn Send + Sync>, LockError> {
         let path = self.dir.join(segment::LOCK);
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
+        let file = regular::update(&path, true)?;
         take(&file, &path)?;
+        // A lock on a file that lost its name meanwhile keeps nobody away.
+        if identity(&fs::symlink_metadata(&path)?) != identity(&file.metadata()?) {
+            return Err(io::Error::other("another file was put in the lock's place").into());
+        }
         file.set_len(0)?;
         (&file).write_all(format!("{holder}\n").as_bytes())?;
         Ok(Box::new(file))
@@ -105,7 +119,7 @@ impl Storage for Disk {
 
     fn holder(&self) -> Option<String> {
         let path = self.dir.join(segment::LOCK);
-        let file = File::open(&path).ok()?;
+        let file = regular::read(&path).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(told(&path)),
             Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -119,28 +133,27 @@ impl Storage for Disk {
     }
 
     fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let path = self.dir.join(name);
-        regular(&path)?;
-        let mut file = File::open(path)?;
+        let mut file = regular::read(&self.dir.join(name))?;
         file.seek(SeekFrom::Start(offset))?;
         Ok(Box::new(file))
     }
 
+    fn read_secret(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(regular::read_secret(&self.dir.join(name))?))
+    }
+
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>> {
         let path = self.dir.join(name);
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        restrict(&mut options, access);
-        if path.exists() {
-            regular(&path)?;
-        }
-        let file = options.open(&path)?;
-        let identity = identity(&file.metadata()?);
-        Ok(Box::new(DiskTail { file, path, identity }))
+        DiskTail::boxed(regular::append(&path, access)?, path)
+    }
+
+    fn create(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>> {
+        let path = self.dir.join(name);
+        DiskTail::boxed(regular::create(&path, access)?, path)
     }
 
     fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).open(self.dir.join(name))?;
+        let mut file = regular::update(&self.dir.join(name), false)?;
         file.seek(SeekFrom::Start(offset))?;
         file.write_all(bytes)
     }
@@ -164,6 +177,13 @@ struct DiskTail {
     identity: Identity,
 }
 
+impl DiskTail {
+    fn boxed(file: File, path: PathBuf) -> io::Result<Box<dyn Tail>> {
+        let identity = identity(&file.metadata()?);
+        Ok(Box::new(Self { file, path, identity }))
+    }
+}
+
 impl Tail for DiskTail {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
@@ -177,19 +197,13 @@ impl Tail for DiskTail {
         self.file.set_len(len)
     }
 
-    fn is_in_place(&self) -> io::Result<bool> {
+    fn is_in_place(&self, len: u64) -> io::Result<bool> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) => Ok(identity(&found) == self.identity),
+            Ok(found) => Ok(identity(&found) == self.identity && found.len() == len),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
         }
     }
-}
-
-/// A pipe or a device would be read for ever.
-fn regular(path: &Path) -> io::Result<()> {
-    let found = fs::metadata(path)?;
-    if found.is_file() { Ok(()) } else { Err(io::Error::other("it is no regular file")) }
 }
 
 /// Takes the lock. A reader that looks who holds it has it for a moment, too, so one refusal is
@@ -210,7 +224,10 @@ fn take(file: &File, path: &Path) -> Result<(), LockError> {
 
 /// What the lock file says of its holder.
 fn told(lock: &Path) -> String {
-    let told = fs::read_to_string(lock).unwrap_or_default();
+    const LONGEST: u64 = 1024;
+    let mut told = String::new();
+    // A holder that cannot be read is still one.
+    let _ = regular::read(lock).and_then(|file| file.take(LONGEST).read_to_string(&mut told));
     let told = told.trim();
     if told.is_empty() { "another process".to_owned() } else { told.to_owned() }
 }
@@ -239,14 +256,6 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
-#[cfg(unix)]
-fn restrict(options: &mut OpenOptions, access: Access) {
-    use std::os::unix::fs::OpenOptionsExt;
-    if access == Access::Owner {
-        options.mode(0o600);
-    }
-}
-
 /// What a file keeps under whichever name: its device and its number there.
 type Identity = (u64, u64);
 
@@ -261,9 +270,6 @@ fn identity(found: &fs::Metadata) -> Identity {
 fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
-
-#[cfg(not(unix))]
-fn restrict(_: &mut OpenOptions, _: Access) {}
 
 #[cfg(not(unix))]
 fn identity(_: &fs::Metadata) -> Identity {

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::IgnoredAny;
 
@@ -142,15 +143,27 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// No full segment comes after the live one, or before the first.
-    fn no_strays(&self, live: u64) -> Result<(), Finding> {
-        let names = self.storage.names().map_err(|e| self.finding("", e.into()))?;
-        let stray = segment::numbers(&names).into_iter().find(|n| *n == 0 || *n > live);
-        // The live one may have got its number, and a successor, while it was read.
-        let grown = self.storage.holder().is_some();
-        match stray {
-            Some(number) if !grown => Err(self.finding(&segment::full(number), Wrong::Stray)),
-            _ => Ok(()),
+    /// No full segment comes after the live one, or before the first, also while a writer closes
+    /// segments: the names are listed before the live one is looked at, so all that are among them
+    /// are older than it.
+    fn no_strays(&self, verified: u64) -> Result<(), Finding> {
+        let mut strays = Vec::new();
+        for _ in 0..LOOKS {
+            let names = self.storage.names().map_err(|e| self.finding("", e.into()))?;
+            let live = segments::live_number(self.storage);
+            let live = live.map_err(|e| self.finding(LIVE, e.into()))?;
+            let newest = live.map_or(verified, |live| live - 1);
+            strays = segment::numbers(&names);
+            strays.retain(|number| *number == 0 || *number > newest);
+            // Between two segments there is no live one for a moment.
+            if strays.is_empty() || live.is_some() || self.storage.holder().is_none() {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        match strays.first() {
+            Some(number) => Err(self.finding(&segment::full(*number), Wrong::Stray)),
+            None => Ok(()),
         }
     }
 
@@ -289,3 +302,6 @@ fn first_that_is_no_json(file: Box<dyn Read + Send>) -> Option<(u64, String)> {
 }
 
 const TELL_EVERY: u64 = 1024 * 1024;
+/// How often, and with which pauses, a log is looked at that has no live segment for a moment.
+const LOOKS: usize = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! The writer: the one place that changes a log's files.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use faultwire_contract::Stamp;
@@ -156,7 +156,7 @@ impl Writer {
         self.storage.rename(LIVE, &full).map_err(self.failed(LIVE, "rename it"))?;
         self.storage.sync_names().map_err(self.failed("", "sync it"))?;
         self.live =
-            self.storage.append(LIVE, Access::Usual).map_err(self.failed(LIVE, "create it"))?;
+            self.storage.create(LIVE, Access::Owner).map_err(self.failed(LIVE, "create it"))?;
         self.bytes = 0;
         self.begin_segment()
     }
@@ -185,17 +185,14 @@ impl Writer {
     fn write_live(&mut self) -> Result<(), AuditFailed> {
         self.live.write(&self.buffer).map_err(self.failed(LIVE, "write to it"))?;
         self.live.sync().map_err(self.failed(LIVE, "sync it"))?;
-        if self.live.is_in_place().map_err(self.failed(LIVE, "look at it"))? {
+        let len = self.bytes + self.buffer.len() as u64;
+        if self.live.is_in_place(len).map_err(self.failed(LIVE, "look at it"))? {
             return Ok(());
         }
         Err(AuditFailed::gone(self.storage.place().join(LIVE)))
     }
 
-    fn failed(
-        &self,
-        name: &str,
-        doing: &'static str,
-    ) -> impl FnOnce(std::io::Error) -> AuditFailed {
+    fn failed(&self, name: &str, doing: &'static str) -> impl FnOnce(io::Error) -> AuditFailed {
         AuditFailed::io(self.storage.place(), name, doing)
     }
 }
@@ -228,7 +225,9 @@ impl Opening<'_> {
         if let Some(key) = known {
             return Ok(Some(Arc::clone(key)));
         }
-        let Some(line) = self.text(KEY)? else { return Ok(None) };
+        let Some(line) = self.text(KEY, |name| self.storage.read_secret(name))? else {
+            return Ok(None);
+        };
         let path = self.storage.place().join(KEY);
         let key = Key::parse(&line).map_err(|why| OpenError::Key { path, why })?;
         Ok(Some(Arc::new(key)))
@@ -258,10 +257,11 @@ impl Opening<'_> {
     /// Keeps the public half where a reader finds it.
     fn publish(&self, key: &Key) -> Result<(), OpenError> {
         let line = key.public().to_string();
-        if self.text(PUBLIC_KEY)?.as_deref().map(str::trim) == Some(&line) {
+        let published = self.text(PUBLIC_KEY, |name| self.storage.read(name))?;
+        if published.as_deref().map(str::trim) == Some(&line) {
             return Ok(());
         }
-        self.put(PUBLIC_KEY, &line, Access::Usual)
+        self.put(PUBLIC_KEY, &line, Access::Public)
     }
 
     /// Keeps the bytes at the end of the live file that are no record.
@@ -290,10 +290,9 @@ impl Opening<'_> {
         let hash = Hash::of(&bytes);
         let name = name(&hash);
         let mut aside =
-            self.storage.append(&name, Access::Usual).map_err(self.io(&name, "create it"))?;
+            self.storage.create(&name, Access::Owner).map_err(self.io(&name, "create it"))?;
         aside
-            .cut(0)
-            .and_then(|()| aside.write(&bytes))
+            .write(&bytes)
             .and_then(|()| aside.sync())
             .and_then(|()| self.storage.sync_names())
             .map_err(self.io(&name, "write to it"))?;
@@ -308,18 +307,16 @@ impl Opening<'_> {
         // The same goes for a name that a segment got: nothing may take its old one before.
         self.storage.sync_names().map_err(self.io("", "sync it"))?;
         let mut live =
-            self.storage.append(LIVE, Access::Usual).map_err(self.io(LIVE, "open it to write"))?;
+            self.storage.append(LIVE, Access::Owner).map_err(self.io(LIVE, "open it to write"))?;
         let mut checkpoints = self
             .storage
-            .append(CHECKPOINTS, Access::Usual)
+            .append(CHECKPOINTS, Access::Owner)
             .map_err(self.io(CHECKPOINTS, "open it to write"))?;
-        if found.torn {
-            live.cut(found.good).map_err(self.io(LIVE, "repair it"))?;
-        }
-        if found.torn_checkpoint {
-            let cut = checkpoints.cut(found.checkpoints.len());
-            cut.map_err(self.io(CHECKPOINTS, "repair it"))?;
-        }
+        // The lengths are set even where they look right: a cut whose sync failed is in memory
+        // alone, and what it should have removed would come back behind the records to come.
+        live.cut(found.good).map_err(self.io(LIVE, "repair it"))?;
+        let notes = found.checkpoints.len();
+        checkpoints.cut(notes).map_err(self.io(CHECKPOINTS, "repair it"))?;
         self.write_again(LIVE, found.batch, found.good)?;
         self.write_again(CHECKPOINTS, found.checkpoints.last_note(), found.checkpoints.len())?;
         live.sync().map_err(self.io(LIVE, "sync it"))?;
@@ -340,13 +337,18 @@ impl Opening<'_> {
         self.storage.overwrite(name, from, &bytes).map_err(self.io(name, "write to it"))
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, OpenError> {
+    /// The text of a small file, if it is there.
+    fn text(
+        &self,
+        name: &str,
+        open: impl FnOnce(&str) -> io::Result<Box<dyn Read + Send>>,
+    ) -> Result<Option<String>, OpenError> {
         let names = self.storage.names().map_err(self.io("", "list it"))?;
         if !names.iter().any(|n| n == name) {
             return Ok(None);
         }
         let mut text = String::new();
-        let read = self.storage.read(name).and_then(|mut file| file.read_to_string(&mut text));
+        let read = open(name).and_then(|file| file.take(LONGEST_KEY).read_to_string(&mut text));
         read.map_err(self.io(name, "read it"))?;
         Ok(Some(text))
     }
@@ -354,23 +356,25 @@ impl Opening<'_> {
     /// Writes a small file so that it is there whole or not at all.
     fn put(&self, name: &str, line: &str, access: Access) -> Result<(), OpenError> {
         let new = format!("{name}.new");
-        let mut file = self.storage.append(&new, access).map_err(self.io(&new, "create it"))?;
-        file.cut(0)
-            .and_then(|()| file.write(format!("{line}\n").as_bytes()))
+        let mut file = self.storage.create(&new, access).map_err(self.io(&new, "create it"))?;
+        file.write(format!("{line}\n").as_bytes())
             .and_then(|()| file.sync())
             .and_then(|()| self.storage.rename(&new, name))
             .and_then(|()| self.storage.sync_names())
             .map_err(self.io(name, "write it"))
     }
 
-    fn io(&self, name: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
+    fn io(&self, name: &str, doing: &'static str) -> impl FnOnce(io::Error) -> OpenError {
         OpenError::io(self.storage.place(), name, doing)
     }
 }
 
-fn new_log_id() -> std::io::Result<String> {
+/// No key takes more than one short line.
+const LONGEST_KEY: u64 = 64 * 1024;
+
+fn new_log_id() -> io::Result<String> {
     let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(std::io::Error::other)?;
+    getrandom::fill(&mut id).map_err(io::Error::other)?;
     Ok(format!("{:032x}", u128::from_be_bytes(id)))
 }
 

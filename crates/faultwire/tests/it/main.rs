@@ -10,6 +10,7 @@ mod domain;
 mod examples;
 mod folding;
 mod format;
+mod hostile;
 mod http;
 mod manifest;
 mod obedient;

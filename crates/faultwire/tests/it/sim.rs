@@ -1,10 +1,13 @@
 //! A disk that fails and a machine that loses its power. What is not synced may vanish, tear at
 //! sectors or be reordered; a failed sync drops what it should have kept, and does so for good.
+//! A test can hold the log's own thread, so that the same steps always lead to the same operations.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use faultwire::audit::{Access, LockError, Storage, Tail};
 
@@ -32,7 +35,14 @@ pub enum Kind {
 }
 
 #[derive(Clone)]
-pub struct Sim(Arc<Mutex<World>>);
+pub struct Sim(Arc<Machine>);
+
+#[derive(Default)]
+struct Machine {
+    world: Mutex<World>,
+    /// A thread arrived at the gate, or the gate was opened.
+    gate: Condvar,
+}
 
 #[derive(Default)]
 struct World {
@@ -44,6 +54,12 @@ struct World {
     log: Vec<String>,
     trouble: Option<Trouble>,
     off: bool,
+    /// What a failed sync keeps nevertheless, as for a loss of power.
+    kept_by_failed_sync: u64,
+    /// Every thread but this one waits before its next operation.
+    held_for: Option<ThreadId>,
+    /// Whether one does.
+    waits: bool,
 }
 
 #[derive(Clone)]
@@ -69,40 +85,74 @@ const SECTOR: usize = 512;
 
 impl Sim {
     pub fn new(trouble: Option<Trouble>) -> Self {
-        Self(Arc::new(Mutex::new(World { trouble, ..World::default() })))
+        Self::of(World { trouble, ..World::default() })
+    }
+
+    fn of(world: World) -> Self {
+        Self(Arc::new(Machine { world: Mutex::new(world), gate: Condvar::new() }))
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.world.lock().unwrap()
+    }
+
+    /// A failed sync keeps what a loss of power with this seed would keep, and drops the rest.
+    pub fn failed_syncs_keep(&self, seed: u64) {
+        self.world().kept_by_failed_sync = seed;
+    }
+
+    /// From now on every other thread stops before its next operation.
+    pub fn hold(&self) {
+        let mut world = self.world();
+        (world.held_for, world.waits) = (Some(thread::current().id()), false);
+    }
+
+    /// Returns once another thread has stopped.
+    pub fn wait_for_held(&self) {
+        let patience = Duration::from_mins(1);
+        let (_world, late) =
+            self.0.gate.wait_timeout_while(self.world(), patience, |w| !w.waits).unwrap();
+        assert!(!late.timed_out(), "no other thread came to write");
+    }
+
+    /// Lets the others go on.
+    pub fn release(&self) {
+        self.world().held_for = None;
+        self.0.gate.notify_all();
     }
 
     /// From now on this goes wrong.
     pub fn trouble(&self, trouble: Trouble) {
-        self.0.lock().unwrap().trouble = Some(trouble);
+        self.world().trouble = Some(trouble);
     }
 
     pub fn operations(&self) -> u64 {
-        self.0.lock().unwrap().operations
+        self.world().operations
     }
 
     /// What was done, an operation each.
     pub fn log(&self) -> Vec<String> {
-        self.0.lock().unwrap().log.clone()
+        self.world().log.clone()
     }
 
     /// The same disk in the same machine, after the process ended.
     pub fn restarted(&self) -> Self {
-        let world = self.0.lock().unwrap();
+        let world = self.world();
         let copy = World {
             names: world.names.clone(),
             durable_names: world.durable_names.clone(),
             name_changes: world.name_changes.clone(),
             files: world.files.clone(),
+            kept_by_failed_sync: world.kept_by_failed_sync,
             ..World::default()
         };
-        Self(Arc::new(Mutex::new(copy)))
+        Self::of(copy)
     }
 
     /// The disk after the machine lost its power. Seed 0 keeps nothing that was not synced, seed
     /// 1 keeps all of it, seed 2 all but that files got other names, the others keep some.
     pub fn after_power_loss(&self, seed: u64) -> Self {
-        let world = self.0.lock().unwrap();
+        let world = self.world();
         let mut dice = Dice(seed);
         let mut names = world.durable_names.clone();
         for change in &world.name_changes {
@@ -114,12 +164,17 @@ impl Sim {
         let files: Vec<File> =
             world.files.iter().map(|file| file.after_power_loss(&mut dice)).collect();
         let after = World { durable_names: names.clone(), names, files, ..World::default() };
-        Self(Arc::new(Mutex::new(after)))
+        Self::of(after)
     }
 
     /// Counts an operation, and lets it go wrong if it is its turn.
     fn operation(&self, what: &str) -> Result<Turn, io::Error> {
-        let mut world = self.0.lock().unwrap();
+        let mut world = self.world();
+        while world.held_for.is_some_and(|only| only != thread::current().id()) {
+            world.waits = true;
+            self.0.gate.notify_all();
+            world = self.0.gate.wait(world).unwrap();
+        }
         if world.off {
             return Err(io::Error::other("the machine is off"));
         }
@@ -130,12 +185,12 @@ impl Sim {
             None => Ok(Turn::Fine),
             Some(Kind::SlowEio) => {
                 drop(world);
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(100));
                 Ok(Turn::Fails(5))
             }
             Some(Kind::Slow) => {
                 drop(world);
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(100));
                 Ok(Turn::Fine)
             }
             Some(Kind::Eio) => Ok(Turn::Fails(5)),
@@ -153,7 +208,7 @@ impl Sim {
             Turn::Fine => Ok(()),
             Turn::Fails(code) => Err(io::Error::from_raw_os_error(*code)),
             Turn::LastOne => {
-                self.0.lock().unwrap().off = true;
+                self.world().off = true;
                 Err(io::Error::other("the machine is off"))
             }
         }
@@ -259,11 +314,11 @@ impl Storage for Sim {
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.0.lock().unwrap().names.keys().cloned().collect())
+        Ok(self.world().names.keys().cloned().collect())
     }
 
     fn read_from(&self, name: &str, offset: u64) -> io::Result<Box<dyn Read + Send>> {
-        let world = self.0.lock().unwrap();
+        let world = self.world();
         let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let mut bytes = Cursor::new(world.files[file].now.clone());
         bytes.set_position(offset);
@@ -272,7 +327,7 @@ impl Storage for Sim {
 
     fn append(&self, name: &str, _: Access) -> io::Result<Box<dyn Tail>> {
         let turn = self.operation(&format!("open {name}"))?;
-        let mut world = self.0.lock().unwrap();
+        let mut world = self.world();
         let file = match world.names.get(name) {
             Some(file) => *file,
             None if !turn.happens() => 0,
@@ -289,9 +344,24 @@ impl Storage for Sim {
         Ok(Box::new(SimTail { sim: self.clone(), file, name: name.to_owned() }))
     }
 
+    fn create(&self, name: &str, _: Access) -> io::Result<Box<dyn Tail>> {
+        let turn = self.operation(&format!("create {name}"))?;
+        let mut world = self.world();
+        if turn.happens() {
+            world.files.push(File::default());
+            let file = world.files.len() - 1;
+            world.names.insert(name.to_owned(), file);
+            world.name_changes.push(NameChange::Create(name.to_owned(), file));
+        }
+        let file = world.names.get(name).copied().unwrap_or(0);
+        drop(world);
+        self.done(&turn)?;
+        Ok(Box::new(SimTail { sim: self.clone(), file, name: name.to_owned() }))
+    }
+
     fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let turn = self.operation(&format!("overwrite {name}"))?;
-        let mut world = self.0.lock().unwrap();
+        let mut world = self.world();
         let file = *world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let written = if turn.happens() { bytes } else { &bytes[..bytes.len() / 2] };
         let change = Change::Write(usize::try_from(offset).unwrap(), written.to_vec());
@@ -306,7 +376,7 @@ impl Storage for Sim {
         let turn = self.operation(&format!("rename {from}"))?;
         if turn.happens() {
             let change = NameChange::Rename(from.to_owned(), to.to_owned());
-            let mut world = self.0.lock().unwrap();
+            let mut world = self.world();
             change.apply(&mut world.names);
             world.name_changes.push(change);
         }
@@ -315,7 +385,7 @@ impl Storage for Sim {
 
     fn sync_names(&self) -> io::Result<()> {
         let turn = self.operation("sync names")?;
-        let mut world = self.0.lock().unwrap();
+        let mut world = self.world();
         if turn.happens() {
             world.durable_names = world.names.clone();
             world.name_changes.clear();
@@ -338,7 +408,7 @@ struct SimTail {
 impl Tail for SimTail {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let turn = self.sim.operation(&format!("write {}", self.name))?;
-        let mut world = self.sim.0.lock().unwrap();
+        let mut world = self.sim.world();
         let file = &mut world.files[self.file];
         let written = if turn.happens() { bytes } else { &bytes[..bytes.len() / 2] };
         let change = Change::Write(file.now.len(), written.to_vec());
@@ -350,12 +420,13 @@ impl Tail for SimTail {
 
     fn sync(&mut self) -> io::Result<()> {
         let turn = self.sim.operation(&format!("sync {}", self.name))?;
-        let mut world = self.sim.0.lock().unwrap();
+        let mut world = self.sim.world();
+        let mut dice = Dice(world.kept_by_failed_sync);
         let file = &mut world.files[self.file];
         let changes = std::mem::take(&mut file.changes);
-        if turn.happens() {
-            for change in changes {
-                change.apply(&mut file.durable);
+        for part in changes.iter().flat_map(Change::parts) {
+            if turn.happens() || dice.keeps() {
+                part.apply(&mut file.durable);
             }
         }
         drop(world);
@@ -366,7 +437,7 @@ impl Tail for SimTail {
         let turn = self.sim.operation(&format!("cut {}", self.name))?;
         if turn.happens() {
             let change = Change::Cut(usize::try_from(len).unwrap());
-            let mut world = self.sim.0.lock().unwrap();
+            let mut world = self.sim.world();
             let file = &mut world.files[self.file];
             change.apply(&mut file.now);
             file.changes.push(change);
@@ -374,7 +445,9 @@ impl Tail for SimTail {
         self.sim.done(&turn)
     }
 
-    fn is_in_place(&self) -> io::Result<bool> {
-        Ok(self.sim.0.lock().unwrap().names.get(&self.name) == Some(&self.file))
+    fn is_in_place(&self, len: u64) -> io::Result<bool> {
+        let world = self.sim.world();
+        let named = world.names.get(&self.name) == Some(&self.file);
+        Ok(named && world.files[self.file].now.len() as u64 == len)
     }
 }

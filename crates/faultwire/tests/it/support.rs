@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use faultwire::audit::{
     Alarm, Call, Disk, Entry, Expect, Finding, Options, Storage, Verified, segment, verify,
 };
-use faultwire::contract::{Condition, Fault, Report, Stamp, builtin};
+use faultwire::contract::{Condition, Contract, Fault, Report, Stamp, builtin};
 use serde_json::Value;
 
 /// A directory of its own, gone when the test is.
@@ -70,14 +70,14 @@ pub fn quiet() -> Options {
 }
 
 pub fn fault(incident: &str) -> Fault {
-    let contract = builtin("owlclaw").unwrap();
+    static CONTRACT: LazyLock<Arc<Contract>> = LazyLock::new(|| builtin("owlclaw").unwrap());
     let report = Report {
         condition: Some(Condition::Timeout),
         tool: Some("search".to_owned()),
         incident: Some(incident.to_owned()),
         ..Report::new("runtime.timeout")
     };
-    Fault::new(&contract, report, &Stamp::default()).unwrap()
+    Fault::new(&CONTRACT, report, &Stamp::default()).unwrap()
 }
 
 pub fn entry(incident: &str) -> Entry {

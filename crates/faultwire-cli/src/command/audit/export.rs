@@ -32,7 +32,7 @@ pub fn run(args: &ExportArgs) -> Result<Done, Problem> {
             _ => Ok(()),
         }
     });
-    all.map_err(|e| Problem::File(dir, e))??;
+    all.map_err(super::broken)??;
     if skipped > 0 {
         edge::complain(&format!(
             "note: {skipped} lines are no records; `faultwire audit verify` tells more\n"

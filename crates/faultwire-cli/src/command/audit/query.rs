@@ -1,5 +1,6 @@
 //! `audit query`: failures that fit, as a table, JSON lines or CSV.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
@@ -58,12 +59,6 @@ pub fn open(dir: &Path) -> Result<Index, Problem> {
     progress.finish();
     let index = index?;
     super::note_gaps(dir);
-    if index.skipped() > 0 {
-        let n = index.skipped();
-        edge::complain(&format!(
-            "note: {n} lines are no records; `faultwire audit verify` tells more\n"
-        ));
-    }
     Ok(index)
 }
 
@@ -107,9 +102,58 @@ fn csv(index: &Index, filter: &Filter, limit: Option<u64>) -> Result<(), Problem
             cell(s.incident()),
             cell(s.message()),
         ];
-        row(&mut writer, &cells.each_ref().map(String::as_str))
+        row(&mut writer, &cells.each_ref().map(|cell| inert(cell)).each_ref().map(|c| &**c))
     })?;
     let bytes =
         writer.into_inner().map_err(|e| Problem::Output(io::Error::other(e.to_string())))?;
     edge::print(&bytes)
+}
+
+/// A text that no spreadsheet takes for a formula. One that it might, or that begins with the
+/// apostrophe that says so, gets an apostrophe before it; to read it back, take off the first
+/// apostrophe of every cell that begins with one.
+fn inert(cell: &str) -> Cow<'_, str> {
+    const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    let skipped = |c: char| c.is_whitespace() || c.is_control() || is_invisible(c);
+    let formula = cell.trim_start_matches(skipped).starts_with(FORMULA);
+    // Some programs take a cell that begins so for the rest of another one.
+    let steers = cell.starts_with(|c: char| c.is_control());
+    if formula || steers || cell.starts_with('\'') {
+        Cow::Owned(format!("'{cell}"))
+    } else {
+        Cow::Borrowed(cell)
+    }
+}
+
+/// Characters without width, which a spreadsheet may drop before it looks at a cell.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inert;
+
+    #[test]
+    fn x5_no_cell_is_a_formula() {
+        for start in ["=", "+", "-", "@", "＝", "＋", "－", "＠"] {
+            for before in
+                ["", " ", "\t", "\r", "\n", "\r\n", "\u{a0}", "\u{3000}", "\u{feff}", "\0"]
+            {
+                let cell = format!("{before}{start}cmd|' /C calc'!A0");
+                assert_eq!(inert(&cell), format!("'{cell}"));
+            }
+        }
+        for plain in ["", "search", "2026-01-19T15:32:10.123Z", "a=b", "inc_1", "x -1"] {
+            assert_eq!(inert(plain), plain);
+        }
+    }
+
+    #[test]
+    fn x5_what_was_made_inert_can_be_read_back() {
+        for cell in ["=1", "'=1", "'", "''", "\t=1", "plain", "", "it's"] {
+            let written = inert(cell);
+            assert_eq!(written.strip_prefix('\'').unwrap_or(&written), cell);
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `audit show`: the whole story of one failure.
 
+use std::io::Read;
 use std::path::Path;
 
-use faultwire::audit::{Checkpoints, Filter, segment};
+use faultwire::audit::{Checkpoints, Disk, Filter, Storage, segment};
 use faultwire_contract::{Code, builtin};
 use serde_json::Value;
 
@@ -52,7 +53,10 @@ fn find(dir: &Path, incident: &str) -> Result<Vec<Value>, Problem> {
 
 /// How many records a checkpoint covers.
 fn sealed(dir: &Path) -> u64 {
-    let bytes = std::fs::read(dir.join(segment::CHECKPOINTS)).unwrap_or_default();
+    let mut bytes = Vec::new();
+    // Without checkpoints nothing is signed yet.
+    let _ =
+        Disk::new(dir).read(segment::CHECKPOINTS).and_then(|mut file| file.read_to_end(&mut bytes));
     Checkpoints::read(bytes, None).map_or(0, |checkpoints| checkpoints.sealed())
 }
 

@@ -1,14 +1,15 @@
 //! `audit tail`: the newest records, and those that come.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use faultwire::audit::{Disk, Lines, Shape, Summary, segments};
+use faultwire::audit::{Disk, Extent, Reader, Summary};
 
-use super::record;
+use super::{broken, record};
 use crate::Done;
 use crate::args::audit::TailArgs;
 use crate::edge;
@@ -22,23 +23,31 @@ pub fn run(args: &TailArgs, json: bool) -> Result<Done, Problem> {
     let dir = args.place.log()?;
     super::expect_log(&dir)?;
     super::note_gaps(&dir);
-    let failed = |e: io::Error| {
-        let help = "it was there before: look who removed or changed it";
-        Problem::bad(&dir.display().to_string(), e.to_string(), help)
-    };
-    let (newest, mut at) = newest(&dir, args.lines).map_err(failed)?;
+    let disk = Disk::new(&dir);
+    let (newest, at) = newest(&disk, args.lines)?;
     newest.iter().try_for_each(|line| print(line, json))?;
-    if !args.follow {
-        return Ok(Done::Fine);
-    }
+    let (true, Some(mut at)) = (args.follow, at) else { return Ok(Done::Fine) };
     loop {
         let mut fresh = Vec::new();
-        at.read_on(&dir, &mut |line| fresh.push(line.to_vec())).map_err(failed)?;
+        let live = read(&mut at, |line| fresh.push(line.to_vec()))?;
         fresh.iter().try_for_each(|line| print(line, json))?;
-        if fresh.is_empty() {
+        if !live {
+            at.next_segment();
+        } else if fresh.is_empty() {
+            expect_directory(&dir)?;
             thread::sleep(PAUSE);
         }
     }
+}
+
+/// Between two segments there is no live one for a moment; a log that is gone is gone.
+fn expect_directory(dir: &Path) -> Result<(), Problem> {
+    if dir.exists() {
+        return Ok(());
+    }
+    let help = "it was there before: look who removed or changed it";
+    let gone = io::Error::from(io::ErrorKind::NotFound).to_string();
+    Err(Problem::bad(&dir.display().to_string(), gone, help))
 }
 
 fn print(line: &[u8], json: bool) -> Result<(), Problem> {
@@ -51,67 +60,46 @@ fn print(line: &[u8], json: bool) -> Result<(), Problem> {
     }
 }
 
-/// The last lines of the log, and where it goes on after them.
-fn newest(dir: &Path, count: usize) -> io::Result<(VecDeque<Vec<u8>>, Position)> {
-    let mut numbers = segments::present(&Disk::new(dir))?;
-    let last = numbers.pop().unwrap_or(1);
+/// The last lines of the log, and where it goes on after them. Each segment is checked as a whole
+/// before anything of it is shown.
+fn newest(disk: &Disk, count: usize) -> Result<(VecDeque<Vec<u8>>, Option<Reader<'_>>), Problem> {
+    let extent = Extent::of(disk).map_err(broken)?;
+    let mut numbers = extent.present.clone();
     let mut lines = VecDeque::new();
-    let mut at = Position { segment: last, offset: 0 };
-    at.read_on(dir, &mut |line| keep(&mut lines, line, count))?;
-    while lines.len() < count
+    let mut end = None;
+    while lines.len() < count.max(1)
         && let Some(number) = numbers.pop()
     {
+        let mut reader = Reader::new(disk, number).map_err(broken)?;
         let mut older = VecDeque::new();
         let missing = count - lines.len();
-        let mut before = Position { segment: number, offset: 0 };
-        before.read_segment(dir, &mut |line| keep(&mut older, line, missing))?;
+        let live = read(&mut reader, |line| keep(&mut older, line, missing))?;
         older.append(&mut lines);
         lines = older;
+        if end.is_none() {
+            extent.expect_all(&reader).map_err(broken)?;
+            if !live {
+                reader.next_segment();
+            }
+            end = Some(reader);
+        }
     }
-    Ok((lines, at))
+    Ok((lines, end))
+}
+
+/// Reads a segment to its present end. Tells whether more may come.
+fn read(reader: &mut Reader<'_>, mut each: impl FnMut(&[u8])) -> Result<bool, Problem> {
+    let read = reader.read_segment(|line| {
+        each(line.raw);
+        Ok::<_, Infallible>(())
+    });
+    let Ok(live) = read.map_err(broken)?;
+    Ok(live)
 }
 
 fn keep(lines: &mut VecDeque<Vec<u8>>, line: &[u8], count: usize) {
     lines.push_back(line.to_vec());
     if lines.len() > count {
         lines.pop_front();
-    }
-}
-
-/// How far a log was read.
-struct Position {
-    segment: u64,
-    offset: u64,
-}
-
-impl Position {
-    /// Reads what has come since, into the segments that were begun meanwhile.
-    fn read_on(&mut self, dir: &Path, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        while !self.read_segment(dir, each)? {
-            self.segment += 1;
-            self.offset = 0;
-        }
-        Ok(())
-    }
-
-    /// Reads the segment from here to its end. Tells whether more may come.
-    fn read_segment(&mut self, dir: &Path, each: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        let disk = Disk::new(dir);
-        let opened = segments::open_at(&disk, self.segment, self.offset)?;
-        let Some(segment) = opened else {
-            // Between two segments there is no live one for a moment; a log that is gone is gone.
-            return if dir.exists() { Ok(true) } else { Err(io::ErrorKind::NotFound.into()) };
-        };
-        let live = segment.is_live();
-        let mut lines = Lines::starting_at(segment.file, self.offset);
-        while let Some(line) = lines.next_line()? {
-            match line.shape {
-                Shape::Unfinished => break,
-                Shape::Whole => each(line.raw),
-                Shape::TooLong => each(b"(a line longer than any record)"),
-            }
-            self.offset = lines.offset();
-        }
-        Ok(live)
     }
 }

@@ -1,10 +1,9 @@
 //! `audit verify`: does the log hold?
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use faultwire::audit::{
-    Disk, Expect, Finding, PublicKey, Verified, Wrong, legacy, segment, verify,
+    Disk, Expect, Finding, PublicKey, Storage, Verified, Wrong, legacy, segment, verify,
 };
 use serde_json::json;
 
@@ -28,7 +27,10 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
                 help,
             ));
         }
-        return run_legacy(&file, json);
+        return match signed_beside(&file) {
+            Some(beside) => replaced(&file, &beside, json),
+            None => run_legacy(&file, json),
+        };
     }
     let dir = if named.is_dir() || !named.exists() { named } else { directory_of(&named)? };
     let given = key.is_some();
@@ -50,6 +52,34 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
             _ => bad(&finding, json),
         },
     }
+}
+
+/// A file of a signed log beside this one, if this one stands where such a log has its records.
+fn signed_beside(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    if !segment::is_record_file(name) {
+        return None;
+    }
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut names = Disk::new(dir).names().ok()?;
+    names.sort();
+    names.into_iter().find(|other| other != name && segment::is_own(other))
+}
+
+/// The older format has no signatures, so that anybody can write it in the place of a signed log.
+fn replaced(file: &Path, beside: &str, json: bool) -> Result<Done, Problem> {
+    let why = format!(
+        "it is in the older format, which is not signed, and {beside} of a signed log lies beside it: the log was replaced"
+    );
+    let help = "keep the directory as it is and compare with a backup; a log of the older format is verified in a directory of its own";
+    if json {
+        let page = json!({ "ok": false, "format": "legacy", "file": file, "line": 1, "why": why, "good": 0, "help": help });
+        edge::print(format!("{page:#}\n").as_bytes())?;
+        return Ok(Done::Findings);
+    }
+    let text = format!("{}: {}: {why}\n", paint(ERROR, "bad"), file.display());
+    edge::show(&(text + &format!("  {}: {help}\n", paint(HELP, "help"))))?;
+    Ok(Done::Findings)
 }
 
 /// The directory of a log, one of whose own files was named.
@@ -196,8 +226,10 @@ fn help(why: &Wrong) -> &'static str {
 }
 
 fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
-    let opened = File::open(file).map_err(|e| Problem::File(file.to_owned(), e))?;
-    let total = opened.metadata().map_or(0, |m| m.len());
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let opened = Disk::new(dir).read(name).map_err(|e| Problem::File(file.to_owned(), e))?;
+    let total = file.metadata().map_or(0, |m| m.len());
     let mut progress = Progress::over_bytes(total, "verifying");
     let verified = legacy::verify(opened, &mut |read| progress.advance(read));
     progress.finish();
