@@ -179,7 +179,11 @@ impl Config {
     /// The file, or nothing when none is named.
     pub fn read(path: Option<&Path>) -> Result<Self, Problem> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let text = edge::file(path)?;
+        Self::parse(path, edge::file(path)?)
+    }
+
+    /// The settings in the text of a file.
+    pub fn parse(path: &Path, text: String) -> Result<Self, Problem> {
         let read = toml::from_str(&text).map_err(|e: toml::de::Error| {
             let line = line_at(&text, e.span().map_or(0, |span| span.start));
             let place = format!("{}:{line}", path.display());

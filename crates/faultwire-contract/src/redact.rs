@@ -156,10 +156,15 @@ impl Redactor {
                 other => self.json(other, scope),
             };
             let key = self.run(&key, scope).into_owned();
-            // Keys that differed only in what was taken out are told apart by a number.
+            // Keys that differed only in what was taken out are told apart by a number, which must
+            // not make one of them equal to another key.
             let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);
-            let key = if *times > 1 { format!("{key} {times}") } else { key };
-            kept.insert(key, value);
+            let mut numbered = if *times > 1 { format!("{key} {times}") } else { key.clone() };
+            while kept.contains_key(&numbered) {
+                *times += 1;
+                numbered = format!("{key} {times}");
+            }
+            kept.insert(numbered, value);
         }
         kept
     }
@@ -199,6 +204,8 @@ impl Redactor {
 
     /// Whether the rules would take out a value behind this key, if it stood in a text.
     fn is_secret_name(&self, key: &str) -> bool {
+        // What is invisible goes from the key, and must not keep it from being recognised.
+        let key = strip(key);
         let tail = &key[key.ceil_char_boundary(key.len().saturating_sub(128))..];
         self.has_credential(&format!("{tail}=x8q"))
     }

@@ -25,6 +25,8 @@ mod exchange;
 mod failing;
 pub mod frame;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod guard;
 mod handshake;

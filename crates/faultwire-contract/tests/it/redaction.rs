@@ -237,6 +237,25 @@ fn secrets_in_json_go_by_their_key() {
 }
 
 #[test]
+fn u2_what_is_invisible_in_a_key_does_not_hide_its_secret() {
+    let redactor = Redactor::default();
+    for key in ["pass\u{200b}word", "\u{feff}password", "password\u{202e}", "api\u{1b}[0m_key"] {
+        let safe = redactor.redact_json(serde_json::json!({ key: "hunter2" }));
+        assert!(!safe.to_string().contains("hunter2"), "{key:?}: {safe}");
+    }
+}
+
+#[test]
+fn u4_no_member_goes_missing_where_keys_become_equal() {
+    let redactor = Redactor::default();
+    let value = serde_json::json!({ "x": 1, "x\u{200b}": 2, "x 2": 3, "x\u{feff}": 4 });
+    let safe = redactor.redact_json(value);
+    let values: Vec<_> = safe.as_object().unwrap().values().cloned().collect();
+    assert_eq!(values, [1, 2, 3, 4], "{safe}");
+    assert_eq!(redactor.redact_json(safe.clone()), safe);
+}
+
+#[test]
 fn for_the_log_only_credentials_go() {
     let redactor = Redactor::default();
     let text = "open /home/jane/x.txt with password=hunter2 on 10.0.0.1";

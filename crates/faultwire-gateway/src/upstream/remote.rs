@@ -22,6 +22,7 @@ use tokio::task::AbortHandle;
 
 use crate::link::Link;
 use crate::wire;
+pub(crate) use events::Events;
 use hearing::SentIn;
 pub(crate) use hearing::next_data;
 use label::Label;

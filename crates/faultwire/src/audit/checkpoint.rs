@@ -65,6 +65,10 @@ impl Checkpoint {
     /// Reads a note, without the blank line after it, and checks its signature if there is a key
     /// to check it with.
     pub fn read(note: &str, key: Option<&PublicKey>) -> Result<Self, BadCheckpoint> {
+        // Signed notes have no control characters; here a NUL is the mark of a torn note.
+        if note.contains(|c: char| c.is_control() && c != '\n') {
+            return Err(BadCheckpoint::Shape);
+        }
         let (text, signature) = note.split_once("\n\n").ok_or(BadCheckpoint::Shape)?;
         let checkpoint = Self::from_text(text).ok_or(BadCheckpoint::Shape)?;
         let (signer, id, signature) = signature_line(signature).ok_or(BadCheckpoint::Shape)?;

@@ -11,10 +11,12 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// Takes up a tree of `size` leaves; `None` when these cannot be its peaks.
+    /// Takes up a tree of `size` leaves; `None` when these cannot be its peaks, or when there could
+    /// be no further leaf.
     #[must_use]
     pub fn resume(size: u64, peaks: Vec<Hash>) -> Option<Self> {
-        (peaks.len() == size.count_ones() as usize).then_some(Self { size, peaks })
+        let fits = size < u64::MAX && peaks.len() == size.count_ones() as usize;
+        fits.then_some(Self { size, peaks })
     }
 
     /// Adds a leaf.

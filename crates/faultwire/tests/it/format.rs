@@ -359,3 +359,27 @@ fn keys_that_are_none_are_refused() {
         assert!(PublicKey::parse(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn x5_a_tree_that_could_not_grow_is_not_taken_up() {
+    let peaks = |size: u64| vec![Hash::ZERO; size.count_ones() as usize];
+    assert_eq!(Frontier::resume(u64::MAX, peaks(u64::MAX)), None);
+    let mut largest = Frontier::resume(u64::MAX - 1, peaks(u64::MAX - 1)).unwrap();
+    largest.push(Hash::ZERO);
+    assert_eq!(largest.size(), u64::MAX);
+}
+
+#[test]
+fn x5_a_note_with_control_characters_is_not_read() {
+    let key = Key::generate("faultwire.audit/0123").unwrap();
+    let checkpoint = Checkpoint { log: "0123".to_owned(), size: 42, root: Hash::of(b"x") };
+    let note = checkpoint.sign(&key);
+    let note = note.strip_suffix('\n').unwrap();
+    assert_eq!(Checkpoint::read(note, None).as_ref(), Ok(&checkpoint));
+    for control in ["\0", "\r", "\u{1b}", "\u{85}"] {
+        let signer = note.replace("\u{2014} ", &format!("\u{2014} {control}"));
+        assert!(Checkpoint::read(&signer, None).is_err(), "{signer:?}");
+        let log = note.replacen("0123", &format!("01{control}23"), 1);
+        assert!(Checkpoint::read(&log, None).is_err(), "{log:?}");
+    }
+}

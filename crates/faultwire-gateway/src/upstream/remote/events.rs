@@ -16,9 +16,15 @@ pub(crate) struct Events {
     /// The last byte was a carriage return: a line feed after it ends nothing.
     after_return: bool,
     begun: bool,
+    /// An event was longer than it may be. Nothing after it is read: where it ends depends on what
+    /// was left out of it.
+    overlong: bool,
     whole: std::collections::VecDeque<Vec<u8>>,
     limit: usize,
 }
+
+/// How much longer than its data a line may be: it has the name of a field, too.
+const FIELD: usize = 64;
 
 impl Events {
     pub(crate) fn new(limit: usize) -> Self {
@@ -29,24 +35,28 @@ impl Events {
             is_other: false,
             after_return: false,
             begun: false,
+            overlong: false,
             whole: std::collections::VecDeque::new(),
             limit,
         }
     }
 
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
+        while !bytes.is_empty() && !self.overlong {
             if std::mem::take(&mut self.after_return) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
                 continue;
             }
-            let room = (self.limit + 64).saturating_sub(self.line.len());
-            let Some(end) = memchr2(b'\n', b'\r', bytes) else {
-                self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let end = memchr2(b'\n', b'\r', bytes);
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            // Judged before it is kept, so that it does not matter in which pieces a line comes.
+            if self.unfinished() + part.len() > self.limit.saturating_add(FIELD) {
+                self.overlong = true;
                 return;
-            };
+            }
+            self.line.extend_from_slice(part);
+            let Some(end) = end else { return };
             self.after_return = bytes[end] == b'\r';
-            self.line.extend_from_slice(&bytes[..end.min(room)]);
             let line = std::mem::take(&mut self.line);
             self.end_line(&line);
             bytes = &bytes[end + 1..];
@@ -65,7 +75,7 @@ impl Events {
 
     /// Whether an event is longer than it may be.
     pub(crate) fn is_overlong(&self) -> bool {
-        self.unfinished() > self.limit
+        self.overlong
     }
 
     /// Whether an event was begun and not ended.
@@ -92,13 +102,12 @@ impl Events {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
             b"data" => {
-                let room = (self.limit + 64).saturating_sub(self.data.len());
-                if self.has_data && room > 0 {
+                if self.has_data {
                     self.data.push(b'\n');
                 }
                 self.has_data = true;
-                let room = room.saturating_sub(1);
-                self.data.extend_from_slice(&value[..value.len().min(room)]);
+                self.data.extend_from_slice(value);
+                self.overlong = self.data.len() > self.limit;
             }
             b"event" => self.is_other = !matches!(value, b"" | b"message"),
             _ => {}
@@ -155,5 +164,30 @@ mod tests {
         events.push(&[b'x'; 10_000]);
         assert!(events.is_overlong());
         assert!(events.line.len() < 300);
+    }
+
+    #[test]
+    fn x7_an_overlong_event_is_refused_in_whichever_pieces_it_comes() {
+        let blanks = " ".repeat(300);
+        let streams = [
+            format!("data: {{}}{blanks}\n\ndata: 1\n\n"),
+            format!("data: {{}}\ndata: {blanks}\n\ndata: 1\n\n"),
+            format!(": {blanks}\n\ndata: 1\n\n"),
+        ];
+        for stream in streams {
+            for size in 1..=stream.len() {
+                let mut events = Events::new(100);
+                for piece in stream.as_bytes().chunks(size) {
+                    events.push(piece);
+                    assert!(events.unfinished() <= 100 + FIELD);
+                }
+                assert!(events.is_overlong(), "{stream:?} in pieces of {size}");
+                assert_eq!(events.next_event(), None, "{stream:?} in pieces of {size}");
+            }
+        }
+        let mut events = Events::new(100);
+        events.push(format!("event: message\ndata: {}\n\n", "x".repeat(100)).as_bytes());
+        assert_eq!(events.next_event().map(|event| event.len()), Some(100));
+        assert!(!events.is_overlong());
     }
 }
