@@ -13,6 +13,7 @@ use faultwire_gateway::Streams;
 
 use crate::args::treatment::LogLevel;
 use crate::problem::Problem;
+use crate::terminal::{Stderr, calm};
 
 /// More is not read at once.
 const LARGEST_INPUT: u64 = 64 * 1024 * 1024;
@@ -73,7 +74,7 @@ pub fn tell(level: LogLevel) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(io::stderr)
+        .with_writer(|| Stderr)
         // When stderr is full or gone, there is nobody to tell that.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
@@ -238,5 +239,5 @@ pub fn show(text: &str) -> Result<(), Problem> {
 
 /// Writes a complaint to stderr. When even that fails there is nobody left to tell.
 pub fn complain(text: &str) {
-    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    let _ = anstream::stderr().lock().write_all(calm(text).as_bytes());
 }

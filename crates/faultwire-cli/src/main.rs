@@ -14,6 +14,7 @@ mod secrets;
 mod server_name;
 mod snippet;
 mod style;
+mod terminal;
 mod treatment;
 
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ pub use allowance::Allowance;
 use compile::{Checked, Compiled};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use faultwire_contract::{Aspect, nearest};
+use faultwire_contract::{Aspect, Redactor, nearest};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use pattern::Patterns;
@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 
 /// More is not told: the first ones are what a caller mends first.
 const MOST_ISSUES: usize = 16;
+/// The validator's words are told up to here.
+const LONGEST_REASON: usize = 256;
 
 /// A tool's input schema, compiled.
 #[derive(Debug)]
@@ -342,7 +344,12 @@ fn wanted_types(branches: Option<&Value>, given: &Value) -> Option<String> {
 fn first_line(error: &ValidationError<'_>) -> String {
     let text = error.masked_with("The value").to_string();
     let text = text.lines().next().unwrap_or_default();
-    text[..text.floor_char_boundary(256)].to_owned()
+    if text.len() <= LONGEST_REASON {
+        return text.to_owned();
+    }
+    // The schema's own words may hold a secret, of which half would be left (X6).
+    let safe = Redactor::default().redact_credentials(text).into_owned();
+    safe[..safe.floor_char_boundary(LONGEST_REASON)].to_owned()
 }
 
 fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {

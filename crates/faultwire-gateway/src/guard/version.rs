@@ -90,7 +90,7 @@ fn missing(contract: &Contract, member: &str) -> Box<Objection> {
 }
 
 fn two_versions(contract: &Contract, head: &str, body: &str) -> Box<Objection> {
-    let (head, body) = (shortened(head), shortened(body));
+    let (head, body) = (shortened(contract, head), shortened(contract, body));
     conflict(contract, format!("The header names version {head:?}, the body {body:?}"))
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn not_carried(contract: &Contract, method: &str, spoken: &[&str]) ->
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
         .saying(format!(
             "{} is no method of the versions that the server speaks",
-            shortened(method)
+            shortened(contract, method)
         ))
         .outcome(Outcome::NotSent);
     failing.report.details = Some(json!({ "supported_versions": spoken }));
@@ -229,13 +229,13 @@ fn unsupported(
     in_header: bool,
     instead: &[&str],
 ) -> Box<Objection> {
+    let version = shortened(contract, version);
     let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
-        .saying(format!("Version {:?} is not spoken here, or not in this way", shortened(version)))
+        .saying(format!("Version {version:?} is not spoken here, or not in this way"))
         .outcome(Outcome::NotSent);
     let versions: Vec<_> = all().collect();
-    failing.report.details =
-        Some(json!({ "supported_versions": versions, "requested": shortened(version) }));
-    failing.beside = Some(json!({ "supported": instead, "requested": shortened(version) }));
+    failing.report.details = Some(json!({ "supported_versions": versions, "requested": version }));
+    failing.beside = Some(json!({ "supported": instead, "requested": version }));
     let row = contract.code(&failing.report.code);
     failing.report.status =
         row.filter(|row| in_header && row.status.contains(&UPGRADE)).map(|_| UPGRADE);
@@ -249,8 +249,10 @@ fn conflict(contract: &Contract, why: String) -> Box<Objection> {
     Box::new(Objection { failing, number: Condition::VersionConflict.rpc_code() })
 }
 
-fn shortened(version: &str) -> &str {
-    &version[..version.floor_char_boundary(40)]
+/// What a client named, made safe before it is cut (X6).
+fn shortened(contract: &Contract, text: &str) -> String {
+    let safe = contract.redactor().redact_credentials(text);
+    safe[..safe.floor_char_boundary(40)].to_owned()
 }
 
 /// What the body says that the head repeats.

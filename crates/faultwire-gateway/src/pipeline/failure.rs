@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use faultwire::arguments::Misfit;
-use faultwire_contract::{Condition, Failure, Line, Outcome, peek};
+use faultwire_contract::{Condition, Failure, Line, Outcome, Redactor, peek};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Method};
@@ -90,11 +90,11 @@ impl Link {
         let message = error.message.as_deref().map(|message| redactor.redact(message));
         let mut told = json!({ "code": error.code, "message": message.unwrap_or_default() });
         if let Some(mut data) = error.data {
-            // Addresses that a user is to open stay whole, but for credentials in them.
+            // Addresses that a user is to open hold what they must; all around them is text.
             let urls = data.as_object_mut().and_then(|data| data.remove(wire::ELICITATIONS));
             let mut data = redactor.redact_json(data);
             if let (Some(urls), Some(data)) = (urls, data.as_object_mut()) {
-                let urls = redactor.redact_json_credentials(urls);
+                let urls = without_secrets(urls, redactor);
                 data.insert(wire::ELICITATIONS.to_owned(), urls);
             }
             told["data"] = data;
@@ -127,5 +127,37 @@ impl Link {
             }
             _ => {}
         }
+    }
+}
+
+/// What a server says beside the addresses that it wants opened, without credentials.
+fn without_secrets(elicitations: Value, redactor: &Redactor) -> Value {
+    let Value::Array(all) = elicitations else {
+        return redactor.redact_json_credentials(elicitations);
+    };
+    let safe = |mut one: Value| {
+        let url = one.as_object_mut().and_then(|one| one.remove("url"));
+        let mut one = redactor.redact_json_credentials(one);
+        if let (Some(one), Some(url)) = (one.as_object_mut(), url) {
+            one.insert("url".to_owned(), url);
+        }
+        one
+    };
+    all.into_iter().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x6_an_elicitation_keeps_its_address_and_loses_secrets_around_it() {
+        let asked = json!([{ "mode": "url", "elicitationId": "e1",
+            "url": "https://login.example/start?token=abc123def456&state=x",
+            "message": "Sign in; password=hunter2hunter2" }]);
+        let safe = without_secrets(asked.clone(), &Redactor::default());
+        assert_eq!(safe[0]["url"], asked[0]["url"]);
+        assert_eq!(safe[0]["elicitationId"], "e1");
+        assert!(!safe.to_string().contains("hunter2"), "{safe}");
     }
 }

@@ -50,7 +50,7 @@ impl Link {
             let facts = json!({ "id": id, "why": why, "bytes": bytes.len() });
             return self.event(name, &facts);
         };
-        let said = id.map_or("no id".to_owned(), |id| format!("the id {}", shortened(id)));
+        let said = id.map_or("no id".to_owned(), |id| format!("the id {}", self.shortened(id)));
         let message = format!("The server answered under {said}, which nobody asked under");
         let aspect = Some(Aspect::WrongId);
         self.fail(
@@ -89,6 +89,12 @@ impl Link {
             let facts = json!({ "why": why, "count": count, "begins": text });
             self.event("stray_output", &facts);
         }
+    }
+
+    /// An id that a server made up, made safe before it is cut (X6).
+    fn shortened(&self, id: &str) -> String {
+        let safe = self.contract().redactor().redact_credentials(id);
+        safe[..safe.floor_char_boundary(64)].to_owned()
     }
 
     /// How a line of noise begins, made safe before it is cut (X6).
@@ -157,8 +163,4 @@ pub(crate) fn says_jsonrpc(bytes: &[u8]) -> bool {
     static WORD: LazyLock<memmem::Finder<'static>> =
         LazyLock::new(|| memmem::Finder::new("\"jsonrpc\""));
     WORD.find(bytes).is_some()
-}
-
-fn shortened(id: &str) -> &str {
-    &id[..id.floor_char_boundary(64)]
 }
