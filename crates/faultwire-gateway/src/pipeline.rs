@@ -2,10 +2,10 @@
 //!
 //! | from the client (`inbound`) | from the server (`outbound`) |
 //! |---|---|
-//! | no message: refused | no message: joined with what follows, or the call that it was for fails |
+//! | no message, or one that two parsers could read differently: refused | no message: joined with what follows, or the call that it was for fails |
 //! | answer to the server: passed | request or notification: passed |
 //! | notification: noted, passed | reply to nothing: dropped, recorded |
-//! | request: id free? server there? room? | reply: its call is taken out, which ends it |
+//! | request: may the client use it? id free? server there? room? | reply: its call is taken out, which ends it |
 //! | … arguments fit the schema? | … a success: its own bytes pass |
 //! | … the call is open, its own bytes pass | … a failure: through the door |
 
@@ -13,6 +13,7 @@ mod failure;
 mod inbound;
 mod ours;
 mod outbound;
+mod refusal;
 mod stray;
 
 pub(crate) use inbound::Place;
