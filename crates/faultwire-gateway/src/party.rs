@@ -30,8 +30,9 @@ pub(crate) struct Party {
     pub name: Option<String>,
     /// To whom tasks belong that it begins: the client of its token, else its session.
     pub owner: Box<str>,
-    /// A short digest of that, which tells one owner's ids from another's.
-    pub digest: Box<str>,
+    /// A short digest of that, which tells one owner's ids from another's; none where there is but
+    /// one client.
+    pub digest: Option<Box<str>>,
     session: Mutex<Session>,
     /// How its session stands, where the contract has rules for that.
     standing: Arc<Mutex<SessionState>>,
@@ -92,7 +93,7 @@ impl Party {
             outlet,
             access: Mutex::default(),
             name: None,
-            digest: digest(&owner),
+            digest: None,
             owner,
             session: Mutex::new(session),
             standing: Arc::default(),
@@ -119,7 +120,7 @@ impl Party {
         };
         let owner = owner_of(Some(access), &session);
         let party = Self {
-            digest: digest(&owner),
+            digest: Some(digest(&owner)),
             owner,
             door,
             settings,

@@ -58,10 +58,9 @@ pub(super) fn accepted(party: &Party, mut report: Box<Report>) -> Fault {
         (report.retry, report.retry_after_ms, report.status) = (None, None, None);
     }
     let (contract, stamp) = (&settings.contract, edge::stamp(settings.show_stack));
-    if report.incident.is_none() && report.trace.is_some() {
+    if let (None, Some(trace), Some(digest)) = (&report.incident, &report.trace, &party.digest) {
         // Who names a trace must not choose the id of another client's incident with it (X3).
-        let id = stamp.incident(report.trace.as_deref());
-        report.incident = Some(format!("{id}_{}", party.digest));
+        report.incident = Some(format!("{}_{digest}", stamp.incident(Some(trace))));
     }
     let plain = || Report {
         origin: Some(Condition::Internal.origin()),

@@ -81,6 +81,7 @@ impl Chain {
     }
 
     /// Takes up a chain where its own [`before`](Self::before) says that it stands.
+    #[cfg(feature = "index")]
     pub(crate) fn restore(log: &str, before: &Before) -> Option<Self> {
         let hash = |hex: &String| Hash::from_hex(hex.as_bytes());
         let peaks: Vec<Hash> = before.peaks.iter().map(hash).collect::<Option<_>>()?;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::audit::segment;
 
 pub use regular::UnsafeFile;
-pub(crate) use regular::{read as open_regular, update as open_to_update, why_unsafe};
+pub(crate) use regular::why_unsafe;
+#[cfg(feature = "index")]
+pub(crate) use regular::{read as open_regular, update as open_to_update};
 
 /// One directory. Names are those of files directly in it.
 pub trait Storage: Send + Sync + 'static {
