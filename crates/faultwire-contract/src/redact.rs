@@ -149,13 +149,15 @@ impl Redactor {
         let mut kept = Map::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
+            let shown = self.run(&key, scope).into_owned();
+            // The key counts as it was and as it is shown, so that redacting again changes nothing.
+            let is_secret =
+                || self.is_secret_name(&key) || shown != key && self.is_secret_name(&shown);
             let value = match value {
-                value if is_telling(&value) && self.is_secret_name(&key) => {
-                    self.behind_secret(value, scope)
-                }
+                value if is_telling(&value) && is_secret() => self.behind_secret(value, scope),
                 other => self.json(other, scope),
             };
-            let key = self.run(&key, scope).into_owned();
+            let key = shown;
             // Keys that differed only in what was taken out are told apart by a number, which must
             // not make one of them equal to another key.
             let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);

@@ -233,6 +233,14 @@ impl Door {
         Burst(self)
     }
 
+    /// Waits until all that was read is handed over, but not for ever.
+    pub(crate) fn wait_for_bursts(&self, patience: Duration) {
+        let until = edge::now() + patience;
+        while self.gathered().bursts > 0 && edge::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Ends the door's own thread once everything before is settled.
     pub(crate) fn close(&self) {
         self.gathered().errands.push(Errand::Stop);

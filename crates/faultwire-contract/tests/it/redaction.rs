@@ -246,6 +246,14 @@ fn u2_what_is_invisible_in_a_key_does_not_hide_its_secret() {
 }
 
 #[test]
+fn u2_a_key_that_becomes_the_name_of_a_secret_hides_its_value_at_once() {
+    let redactor = Redactor::default();
+    let key = format!("Cookie: [a{}", "\n at f (/home/me/a.js:1:2; c=d".repeat(8));
+    let once = redactor.redact_json(serde_json::json!({ key: "plain" }));
+    assert_eq!(redactor.redact_json(once.clone()), once);
+}
+
+#[test]
 fn u4_no_member_goes_missing_where_keys_become_equal() {
     let redactor = Redactor::default();
     let value = serde_json::json!({ "x": 1, "x\u{200b}": 2, "x 2": 3, "x\u{feff}": 4 });

@@ -117,6 +117,8 @@ pub fn wrap(
     })?;
     supervisor.watch();
     link.inlet.end();
+    // A reply that is being looked at has left the table of calls, and is not handed over yet.
+    door.wait_for_bursts(LAST_ANSWERS);
     door.close();
     // A client that reads nothing any more is not waited for.
     let _ = answered.recv_timeout(LAST_ANSWERS);
