@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The text without what steers a terminal. ESC itself stays: colours of our own begin with it, and
-/// whoever formats foreign text escapes it.
+/// The text without what steers a terminal. ESC itself stays: our own colours begin with it, and the
+/// log's formatter escapes it in foreign text.
 pub fn calm(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);

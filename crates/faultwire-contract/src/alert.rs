@@ -130,9 +130,9 @@ impl Alerts {
         Some(count.map(|count| Page { level: &self.levels[level].name, count }))
     }
 
-    /// Takes in one refusal of a client that is not known, at time `t`. Whatever its code, it is
-    /// counted by its source, on the first level that pages on a threshold (X4): nobody who can
-    /// open a socket can page at will.
+    /// Takes in one refusal of a client that is not known, at time `t`. It is counted by its source,
+    /// whatever its code, on the first level that pages on a threshold (X4): opening a socket must
+    /// not be enough to page at will.
     pub fn observe_source(&mut self, t: Duration, source: &str) -> Option<Page<'_>> {
         self.now = self.now.max(t);
         let threshold = |level: &Level| match level.paging {

@@ -48,7 +48,7 @@ struct Patterns {
 
 impl Scope {
     pub(crate) fn new(settings: &ScopeSettings) -> Self {
-        // Whoever is kept to some tools is kept from the rest of the server.
+        // A client that is limited to some tools may not use the rest of the server.
         let unset = || settings.tools.is_some().then(Vec::new);
         let of = |allowed: &Option<Vec<String>>, denied: &[String]| Patterns {
             allowed: allowed.as_ref().map(|all| all.iter().map(|p| flat(p).into()).collect()),

@@ -232,7 +232,7 @@ for line in sys.stdin:
     );
     for token in ["ann-token", "bob-token"] {
         for page in ["0", "1", "2", "3", "4"] {
-            // A list that two parsers read differently is nobody's (X1).
+            // A list that two parsers read differently reaches no client (X1).
             let is_kept = token == "ann-token" || page == "0" || page == "4";
             let params = json!({ "cursor": page });
             let request = guarded.gateway.modern(&json!(1), "tools/list", &params);

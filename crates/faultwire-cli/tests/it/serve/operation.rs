@@ -244,6 +244,8 @@ fn metrics_and_the_page_show_what_happened() {
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
+    // One refusal of an unknown client pages no one (X4).
+    assert!(!metrics.contains("faultwire_alert_pages_total"), "{metrics}");
     assert!(metrics.contains("faultwire_redactions_total"), "{metrics}");
     assert!(!metrics.contains("script"), "{metrics}");
     let page = gateway.request("GET", "/").send();
