@@ -2,7 +2,8 @@
 //! take the last of two members of one name, others the first; Go, .NET and C libraries find a
 //! member by a name that only folds to the one they look for; C ends a name at NUL.
 //!
-//! The walk goes over text that is known to be JSON, so it only has to find names.
+//! Most messages are found clear while they are scanned (`classify/scan.rs`). The walk is for the
+//! others. It goes over text that is known to be JSON, so it only has to find names.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ use std::fmt;
 
 use crate::classify::{Line, Sort};
 use crate::fold::fold;
-use crate::protocol::{FOREIGN_MESSAGE, MESSAGE, NOTIFICATIONS, OPEN, Object, REQUESTS};
+use crate::protocol::{FOREIGN_MESSAGE, MESSAGE, NOTIFICATIONS, Object, REQUESTS};
 
 /// Deeper messages are refused: every parser has a depth of its own at which it gives up.
 const DEEPEST: u32 = 1024;
@@ -108,6 +109,9 @@ pub fn ambiguity(line: &Line<'_>) -> Option<Ambiguity> {
             object = &FOREIGN_MESSAGE;
         }
     }
+    if line.is_clear() {
+        return None;
+    }
     let mut walk = Walk { text: line.text, at: 0 };
     walk.value(object, DEEPEST).err()
 }
@@ -162,7 +166,11 @@ impl<'a> Walk<'a> {
             } else {
                 Cow::Borrowed(raw)
             };
-            let inner = object.inner(&name)?;
+            let inner = object.inner(&name).map_err(|like| Ambiguity::Folded {
+                object: object.label,
+                name: name.to_string(),
+                like,
+            })?;
             if !names.insert(name.clone()) {
                 return Err(Ambiguity::Twice { object: object.label, name: name.into_owned() });
             }
@@ -226,52 +234,11 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The name behind its escapes, if every language can hold it: JSON writes NUL and half of a
+/// surrogate pair in no other way.
 fn unescaped(raw: &str) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<String>(&format!("\"{raw}\"")).ok().map(Cow::Owned)
-}
-
-impl Object {
-    /// What stands behind a member.
-    fn inner(&self, name: &str) -> Result<&'static Self, Ambiguity> {
-        if name.bytes().any(|b| b == 0) {
-            return Err(Ambiguity::Unreadable { object: self.label });
-        }
-        for (known, inner) in self.members {
-            if *known == name {
-                return Ok(inner);
-            }
-        }
-        match self.like(name) {
-            Some(like) => {
-                Err(Ambiguity::Folded { object: self.label, name: name.to_owned(), like })
-            }
-            None => Ok(self.other()),
-        }
-    }
-
-    /// What stands behind a member that the protocol does not define: its content is as open as
-    /// arguments are, and named like the object that has it.
-    fn other(&self) -> &'static Self {
-        if std::ptr::eq(self, &raw const crate::protocol::ARGUMENTS) {
-            &crate::protocol::ARGUMENTS
-        } else {
-            &OPEN
-        }
-    }
-
-    /// The name of the protocol that another name folds to.
-    fn like(&self, name: &str) -> Option<&'static str> {
-        if self.members.is_empty() {
-            return None;
-        }
-        let mut known = self.members.iter().map(|(known, _)| *known);
-        if name.bytes().all(|b| b.is_ascii_graphic()) {
-            return known.find(|known| known.eq_ignore_ascii_case(name));
-        }
-        let folded = fold(name);
-        let folded = folded.trim_matches(|c: char| c.is_whitespace() || c.is_control());
-        known.find(|known| fold(known) == folded)
-    }
+    let name = serde_json::from_str::<String>(&format!("\"{raw}\"")).ok()?;
+    (!name.contains('\0')).then_some(Cow::Owned(name))
 }
 
 /// The names of one object. Few are compared with each other; many are hashed.
@@ -305,6 +272,8 @@ impl<'a> Names<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::classify::peek;
 
@@ -420,5 +389,45 @@ mod tests {
             &format!(r#"{{"name":"a","arguments":{{"a":{deep}}}}}"#),
             Some("the message is nested deeper than 1024 levels"),
         );
+    }
+
+    /// JSON objects of few names, so that many occur twice or fold to the protocol's.
+    fn object() -> impl Strategy<Value = String> {
+        let name = prop::sample::select(vec![
+            "name",
+            "Name",
+            "arguments",
+            "_meta",
+            "task",
+            "ta\u{17f}k",
+            "a",
+            "b",
+            "a\\u0062",
+            "id",
+        ]);
+        let leaf = prop::sample::select(vec!["1", "\"{\\\"a\\\":1}\"", "null", "[]"]);
+        leaf.prop_map(str::to_owned).prop_recursive(4, 24, 5, move |inner| {
+            let members = prop::collection::vec((name.clone(), inner.clone()), 0..5);
+            prop_oneof![
+                members.prop_map(|all| {
+                    let all: Vec<_> = all.iter().map(|(n, v)| format!("\"{n}\": {v}")).collect();
+                    format!("{{{}}}", all.join(","))
+                }),
+                prop::collection::vec(inner, 0..4).prop_map(|all| format!("[{}]", all.join(" ,"))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn x1_what_the_scan_finds_clear_the_walk_finds_clear(params in object(), method in 0..3_usize) {
+            let method = ["tools/call", "own/thing", "resources/read"][method];
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            let line = peek(text.as_bytes());
+            let object = if is_of_protocol(method) { &MESSAGE } else { &FOREIGN_MESSAGE };
+            let walked = Walk { text: &text, at: 0 }.value(object, DEEPEST);
+            prop_assert!(!line.is_clear() || walked.is_ok(), "{text}");
+        }
     }
 }

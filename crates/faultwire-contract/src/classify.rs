@@ -7,6 +7,7 @@
 mod closer;
 mod evidence;
 mod lately;
+mod names;
 mod peek;
 pub(crate) mod rule;
 mod scan;

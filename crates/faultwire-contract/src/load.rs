@@ -9,4 +9,4 @@ pub(crate) mod rule;
 pub(crate) mod section;
 mod surface;
 
-pub(crate) use contract::contract;
+pub(crate) use contract::{built_in, contract};

@@ -1,6 +1,8 @@
 //! The names of MCP: the methods that clients ask for, and the members of the objects that the
 //! protocol defines. A name that is not here belongs to a server or client of its own.
 
+use crate::fold::fold;
+
 /// The methods of both eras that a client sends as requests.
 pub const REQUESTS: [&str; 22] = [
     "tools/call",
@@ -47,6 +49,41 @@ pub(crate) struct Object {
     pub members: &'static [(&'static str, &'static Object)],
 }
 
+impl Object {
+    /// What stands behind a member. If the name only folds to one of the protocol's: that one.
+    pub fn inner(&self, name: &str) -> Result<&'static Self, &'static str> {
+        for (known, inner) in self.members {
+            if *known == name {
+                return Ok(inner);
+            }
+        }
+        match self.like(name) {
+            Some(like) => Err(like),
+            None => Ok(self.other()),
+        }
+    }
+
+    /// What stands behind a member that the protocol does not define: its content is as open as
+    /// arguments are, and named like the object that has it.
+    fn other(&self) -> &'static Self {
+        if std::ptr::eq(self, &raw const ARGUMENTS) { &ARGUMENTS } else { &OPEN }
+    }
+
+    /// The name of the protocol that another name folds to.
+    fn like(&self, name: &str) -> Option<&'static str> {
+        if self.members.is_empty() {
+            return None;
+        }
+        let mut known = self.members.iter().map(|(known, _)| *known);
+        if name.bytes().all(|b| b.is_ascii_graphic()) {
+            return known.find(|known| known.eq_ignore_ascii_case(name));
+        }
+        let folded = fold(name);
+        let folded = folded.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+        known.find(|known| fold(known) == folded)
+    }
+}
+
 /// An object whose members are not the protocol's.
 pub(crate) static OPEN: Object = Object { label: "an object", members: &[] };
 
@@ -79,7 +116,7 @@ pub(crate) static FOREIGN_MESSAGE: Object = Object {
 static FOREIGN_PARAMS: Object = Object { label: "params", members: &[("_meta", &META)] };
 
 /// The params of all methods that a client sends.
-static PARAMS: Object = Object {
+pub(crate) static PARAMS: Object = Object {
     label: "params",
     members: &[
         ("name", &OPEN),
@@ -109,7 +146,7 @@ static PARAMS: Object = Object {
 };
 
 /// What a tool or prompt is given.
-pub(crate) static ARGUMENTS: Object = Object { label: "arguments", members: &[] };
+static ARGUMENTS: Object = Object { label: "arguments", members: &[] };
 
 static META: Object = Object {
     label: "_meta",

@@ -1,6 +1,5 @@
 //! Readers of foreign bytes that are private otherwise, for the fuzz targets. Not part of the API.
 
-use faultwire_contract::nesting::deeper_than;
 use faultwire_contract::{Contract, Sort, ambiguity, peek};
 use hyper::header::HeaderMap;
 use serde_json::Value;
@@ -41,7 +40,7 @@ pub fn requests(contract: &Contract, body: &[u8]) -> Vec<Request> {
 
 fn request(contract: &Contract, line: &str) -> Option<Request> {
     let seen = peek(line.as_bytes());
-    let is_deep = deeper_than(seen.text.as_bytes(), Limits::default().depth);
+    let is_deep = seen.is_deeper_than(Limits::default().depth);
     if seen.sort() != Sort::Request || is_deep || ambiguity(&seen).is_some() {
         return None;
     }

@@ -84,12 +84,11 @@ impl Schema {
         if checked.takes_nothing && arguments == "{}" {
             return None;
         }
-        let visits = checked.cost.visits(arguments);
-        if visits > cost::MOST {
+        if checked.cost.is_too_much(arguments) {
             return unchecked();
         }
         match serde_json::from_str(arguments) {
-            Ok(arguments) => self.judged(checked, &arguments, visits),
+            Ok(arguments) => self.judged(checked, &arguments),
             Err(e) => Some(unreadable(&e)),
         }
     }
@@ -106,7 +105,7 @@ impl Schema {
         if checked.is_none() && self.0.declared.is_empty() {
             return None;
         }
-        let visits = checked.map(|checked| checked.cost.visits(arguments));
+        let too_much = checked.is_some_and(|checked| checked.cost.is_too_much(arguments));
         let value = match serde_json::from_str(arguments) {
             Ok(value) => value,
             Err(e) => return checked.map(|_| Objection::Misfit(unreadable(&e))),
@@ -114,9 +113,7 @@ impl Schema {
         if let Some(issue) = self.0.declared.folded(self.0.schema.as_ref(), &value) {
             return Some(Objection::Folded(Misfit { issues: vec![issue] }));
         }
-        let (checked, visits) = (checked?, visits?);
-        let misfit =
-            if visits > cost::MOST { unchecked() } else { self.judged(checked, &value, visits) };
+        let misfit = if too_much { unchecked() } else { self.judged(checked?, &value) };
         misfit.map(Objection::Misfit)
     }
 
@@ -125,10 +122,10 @@ impl Schema {
     pub fn misfit_of(&self, arguments: &Value) -> Option<Misfit> {
         let checked = self.0.checked.as_ref()?;
         let visits = checked.cost.visits_of(arguments);
-        if visits > cost::MOST { unchecked() } else { self.judged(checked, arguments, visits) }
+        if visits > cost::MOST { unchecked() } else { self.judged(checked, arguments) }
     }
 
-    fn judged(&self, checked: &Checked, arguments: &Value, visits: u64) -> Option<Misfit> {
+    fn judged(&self, checked: &Checked, arguments: &Value) -> Option<Misfit> {
         let (validator, schema) = (&checked.validator, self.0.schema.as_ref()?);
         pattern::begin_check();
         // Nearly all fit, and to find that out alone takes half as long.
@@ -138,7 +135,7 @@ impl Schema {
             }
             return None;
         }
-        let issues = if visits > cost::MOST_FOR_LIST {
+        let issues = if checked.cost.visits_of(arguments) > cost::MOST_FOR_LIST {
             first_issue(validator, schema, arguments)
         } else {
             issues(validator, schema, arguments)

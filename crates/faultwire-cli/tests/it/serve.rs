@@ -2,6 +2,7 @@
 
 mod apart;
 mod batches;
+mod cases;
 mod conformance;
 mod crowd;
 mod differential;

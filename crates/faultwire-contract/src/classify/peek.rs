@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::closer::closer;
 use super::scan;
 use crate::fold::fold;
+use crate::nesting::deeper_than;
 use crate::quote::is_plain;
 
 /// A line of JSON-RPC, looked at once.
@@ -31,7 +32,20 @@ pub struct Line<'a> {
     pub(super) message: Message<'a>,
     /// Whether a request has a result or an error beside its method.
     pub(super) reply_too: bool,
+    scanned: Scanned,
 }
+
+/// What a scan found out on its way; nothing of it holds for a line that took a closer look.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scanned {
+    /// The line is nested less than [`SHALLOW`] levels.
+    pub shallow: bool,
+    /// Every parser finds the same members in it.
+    pub clear: bool,
+}
+
+/// No line that is scanned is nested so deeply.
+pub(super) const SHALLOW: usize = 40;
 
 /// Why a line is no message that may go on in the next one.
 pub const CUT_OFF: &str = "JSON that is cut off";
@@ -66,6 +80,18 @@ impl Line<'_> {
     #[must_use]
     pub fn is_reply_too(&self) -> bool {
         self.reply_too
+    }
+
+    /// Whether it is nested deeper than `limit`.
+    #[must_use]
+    pub fn is_deeper_than(&self, limit: usize) -> bool {
+        let surely_not = self.scanned.shallow && limit >= SHALLOW;
+        !surely_not && deeper_than(self.text.as_bytes(), limit)
+    }
+
+    /// Whether every parser finds the same members in it, as far as that was found out already.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.scanned.clear
     }
 
     /// What sort of message it is.
@@ -164,12 +190,12 @@ pub(super) struct Top<'a> {
     /// A member's name only folds to one of the protocol's: a parser that takes no notice of case
     /// would read another message.
     pub folded: bool,
+    pub scanned: Scanned,
 }
 
 impl<'a> Line<'a> {
     fn malformed(text: &'a str, why: &'static str) -> Self {
-        let message = Message::Malformed(why);
-        Self { text, id: None, method: None, params: None, message, reply_too: false }
+        Top::default().broken(text, why)
     }
 }
 
@@ -194,23 +220,33 @@ impl<'a> Top<'a> {
         if self.folded {
             return self.broken(text, "a member that differs from the protocol's only in case");
         }
-        let (id, params) = (self.id, self.params);
+        let (id, params, scanned) = (self.id, self.params, self.scanned);
         let is_error = self.error.is_some_and(|raw| raw != "null");
         let has_result = !matches!(self.result, None | Some(Found::Null));
         let reply_too = self.method.is_some() && (is_error || has_result);
         match self.method.map(method_name) {
             Some(Some(method)) => {
                 let message = Message::Other;
-                Line { text, id, method: Some(method), params, message, reply_too }
+                Line { text, id, method: Some(method), params, message, reply_too, scanned }
             }
             Some(None) => self.broken(text, "a method that is no text"),
-            None => Line { text, id, method: None, params, message: self.message(), reply_too },
+            None => {
+                let message = self.message();
+                Line { text, id, method: None, params, message, reply_too, scanned }
+            }
         }
     }
 
     pub fn broken(self, text: &'a str, why: &'static str) -> Line<'a> {
-        let message = Message::Malformed(why);
-        Line { text, id: self.id, method: None, params: None, message, reply_too: false }
+        Line {
+            text,
+            id: self.id,
+            method: None,
+            params: None,
+            message: Message::Malformed(why),
+            reply_too: false,
+            scanned: Scanned::default(),
+        }
     }
 
     fn message(self) -> Message<'a> {
@@ -240,9 +276,12 @@ pub(super) struct Seen(u32);
 impl Seen {
     /// Notes a name. None if it takes a closer look to tell what it is.
     pub(super) fn plain(&mut self, name: &[u8], known: &[&str], judged: &mut Judged) -> Option<()> {
-        let place = known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name));
-        match place {
-            Some(place) => self.note(place, known[place].as_bytes() == name, judged),
+        if let Some(place) = known.iter().position(|known| known.as_bytes() == name) {
+            self.note(place, true, judged);
+            return Some(());
+        }
+        match known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name)) {
+            Some(place) => self.note(place, false, judged),
             None if name.iter().all(u8::is_ascii_graphic) => {}
             None => return None,
         }

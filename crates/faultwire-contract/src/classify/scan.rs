@@ -3,31 +3,45 @@
 //! A name with an escape in it, a result that is no object, a depth that nobody needs, and whatever
 //! is wrong, are left to a closer look. What is taken here is read as it would be read there.
 
-use super::peek::{Found, Judged, Peek, Seen, TOP, Top};
-use crate::protocol::{BLOCK, RESULT};
+use super::names::Names;
+use super::peek::{Found, Judged, Peek, SHALLOW, Scanned, Seen, TOP, Top};
+use crate::protocol::{BLOCK, Object, PARAMS, RESULT};
 use crate::quote::first_special;
 
 /// Deeper values are looked at more closely.
 const DEEPEST: u32 = 32;
 
+// A block stands in a list, in a result, in the message.
+const _: () = assert!((DEEPEST as usize) + 4 < SHALLOW);
+
 /// The members of a message that matter; none if it needs a closer look.
 pub(super) fn top(text: &str) -> Option<Top<'_>> {
-    let mut scan = Scan { text, at: 0 };
+    let mut scan = Scan { text, at: 0, clear: true };
     let mut top = Top::default();
+    let mut version = None;
     let (mut seen, mut judged) = (Seen::default(), Judged::default());
     scan.object(|scan, name| {
         let place = match name {
-            b"id" => &mut top.id,
-            b"method" => &mut top.method,
-            b"params" => &mut top.params,
-            b"error" => &mut top.error,
-            b"result" => {
+            "jsonrpc" => &mut version,
+            "id" => &mut top.id,
+            "method" => &mut top.method,
+            "params" => {
+                top.twice |= top.params.replace(scan.params()?).is_some();
+                return Some(());
+            }
+            "error" => {
+                scan.clear = false;
+                &mut top.error
+            }
+            "result" => {
+                scan.clear = false;
                 let found = Found::Object(scan.result()?);
                 top.twice |= top.result.replace(found).is_some();
                 return Some(());
             }
             other => {
-                seen.plain(other, &TOP, &mut judged)?;
+                scan.clear = false;
+                seen.plain(other.as_bytes(), &TOP, &mut judged)?;
                 return scan.skip(DEEPEST);
             }
         };
@@ -35,28 +49,65 @@ pub(super) fn top(text: &str) -> Option<Top<'_>> {
         Some(())
     })?;
     top.judge(judged);
+    top.scanned = Scanned { shallow: true, clear: scan.clear };
     (scan.at == text.len()).then_some(top)
 }
 
 struct Scan<'a> {
     text: &'a str,
     at: usize,
+    /// Whether two parsers find the same members, as far as was read. Only the params are looked at
+    /// for that; what else a message has, and what cannot be told in passing, is not clear.
+    clear: bool,
 }
 
 impl<'a> Scan<'a> {
+    /// The params of a request, as they are written.
+    fn params(&mut self) -> Option<&'a str> {
+        self.next()?;
+        let from = self.at;
+        self.apart(&PARAMS, DEEPEST)?;
+        self.text.get(from..self.at)
+    }
+
+    /// Skips a value, and compares the names in it with each other and with the protocol's.
+    fn apart(&mut self, object: &'static Object, depth: u32) -> Option<()> {
+        match self.next()? {
+            b'{' => {
+                let below = depth.checked_sub(1)?;
+                let mut names = Names::default();
+                self.object(|scan, name| {
+                    let is_new = names.insert(name.as_bytes());
+                    match object.inner(name) {
+                        Ok(inner) if is_new => scan.apart(inner, below),
+                        _ => {
+                            scan.clear = false;
+                            scan.skip(below)
+                        }
+                    }
+                })
+            }
+            b'[' => {
+                let below = depth.checked_sub(1)?;
+                self.list(|scan| scan.apart(object, below))
+            }
+            _ => self.skip(depth),
+        }
+    }
+
     fn result(&mut self) -> Option<Peek<'a>> {
         let mut peek = Peek::default();
         let mut seen = Seen::default();
         let from = self.at;
         self.object(|scan, name| {
-            seen.plain(name, &RESULT, &mut peek.names)?;
+            seen.plain(name.as_bytes(), &RESULT, &mut peek.names)?;
             match name {
-                b"isError" => peek.is_error = scan.truth()?,
-                b"content" => {
+                "isError" => peek.is_error = scan.truth()?,
+                "content" => {
                     peek.has_content = true;
                     scan.list(|scan| scan.block(&mut peek))?;
                 }
-                b"structuredContent" => peek.structured = Some(scan.value()?),
+                "structuredContent" => peek.structured = Some(scan.value()?),
                 _ => scan.skip(DEEPEST)?,
             }
             Some(())
@@ -71,8 +122,8 @@ impl<'a> Scan<'a> {
         let mut text = None;
         let mut seen = Seen::default();
         self.object(|scan, name| {
-            seen.plain(name, &BLOCK, &mut peek.names)?;
-            if name == b"text" {
+            seen.plain(name.as_bytes(), &BLOCK, &mut peek.names)?;
+            if name == "text" {
                 text = Some(scan.value()?);
                 Some(())
             } else {
@@ -123,7 +174,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         let mut open = self.opens(b'{', b'}')?;
         while open {
             let name = self.name()?;
@@ -161,15 +212,15 @@ impl<'a> Scan<'a> {
     }
 
     /// A member's name, and the colon after it. None if it is escaped.
-    fn name(&mut self) -> Option<&'a [u8]> {
+    fn name(&mut self) -> Option<&'a str> {
         self.take(b'"')?;
         let from = self.at;
-        let end = self.special()?;
-        let (name, rest) = self.text.as_bytes().get(from..)?.split_at_checked(end - from)?;
-        if rest.first() != Some(&b'"') {
+        self.at = self.special()?;
+        let name = self.text.get(from..self.at)?;
+        if self.byte() != Some(b'"') {
             return None;
         }
-        self.at = end + 1;
+        self.at += 1;
         self.take(b':')?;
         Some(name)
     }

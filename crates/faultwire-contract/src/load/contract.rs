@@ -30,11 +30,24 @@ const TABLES: &[&str] = &[
 ];
 
 pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
-    read_file(file, text, "a contract is a TOML file; contracts/ has examples to copy", read)
+    let help = "a contract is a TOML file; contracts/ has examples to copy";
+    read_file(file, text, help, |root| read(root, Source::Anybody))
+}
+
+/// The same for a file that is part of the build.
+pub(crate) fn built_in(file: &str, text: &str) -> Result<Contract, Mistakes> {
+    read_file(file, text, "this file is part of the build", |root| read(root, Source::Build))
+}
+
+/// Whose a contract file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Build,
+    Anybody,
 }
 
 /// `None` when something was so wrong that the rest makes no sense; the log says what.
-fn read(root: &Section<'_>) -> Option<Contract> {
+fn read(root: &Section<'_>, source: Source) -> Option<Contract> {
     root.allow(TABLES);
     let head = root.need_section("contract", "begin with [contract], a name and a version");
     let head = head.as_ref().map(|section| (section, Head::read(section)));
@@ -45,8 +58,8 @@ fn read(root: &Section<'_>) -> Option<Contract> {
 
     let categories = head.as_ref().map(|(_, h)| h.categories.as_slice()).unwrap_or_default();
     let pattern = head.as_ref().and_then(|(_, h)| h.code_pattern.as_ref());
-    let rows =
-        code::Rows { categories, pattern, levels: &levels, text: &text, redactor: &redactor };
+    let checks = (source == Source::Anybody).then_some(&redactor);
+    let rows = code::Rows { categories, pattern, levels: &levels, text: &text, redactor: checks };
     let (codes, places) = rows.read(root);
     let index: Index = codes.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
     let known = Known { index: &index, codes: &codes };

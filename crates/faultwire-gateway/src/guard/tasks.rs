@@ -2,10 +2,10 @@
 //! belongs to the client for which it was begun; one of unknown owner is not found.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde_json::Value;
 
 use crate::wire;
@@ -15,6 +15,10 @@ const MOST: usize = 16_384;
 
 /// The member of `_meta` that says which task a message belongs to.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// Every call and every reply is searched for these.
+static TASK_ID: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"taskId\""));
+static RELATED_TASK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("related-task"));
 
 /// The owners of the tasks of one server.
 #[derive(Debug, Default)]
@@ -29,7 +33,7 @@ struct Known {
 impl Tasks {
     /// Notes the tasks that a reply tells of as begun. Most replies tell of none.
     pub(crate) fn learn(&self, owner: &str, reply: &[u8]) {
-        if memmem::find(reply, b"\"taskId\"").is_none() {
+        if TASK_ID.find(reply).is_none() {
             return;
         }
         let Ok(reply) = serde_json::from_slice::<Value>(reply) else { return };
@@ -72,9 +76,10 @@ pub(crate) fn named(method: &str, params: Option<&str>) -> Result<Vec<String>, N
     };
     let is_about_one = is_about_one(method);
     // A name with an escape in it is found by reading, not by looking.
-    let names_some = |word: &[u8]| memmem::find(raw.as_bytes(), word).is_some();
-    if !is_about_one && method != wire::LISTEN && !names_some(b"related-task") && !names_some(b"\\")
-    {
+    let bytes = raw.as_bytes();
+    let names_some =
+        || RELATED_TASK.find(bytes).is_some() || memchr::memchr(b'\\', bytes).is_some();
+    if !is_about_one && method != wire::LISTEN && !names_some() {
         return Ok(Vec::new());
     }
     let params: Value = serde_json::from_str(raw).map_err(|_| NoTask)?;

@@ -17,7 +17,6 @@ use crate::link::{Examined, LEFT_ALONE, Link, Phase, State, Verdict};
 use crate::party::Asker;
 use crate::request::ToolCall;
 use crate::wire;
-use faultwire_contract::nesting::deeper_than;
 
 /// Where a line would stand in the server's input.
 #[derive(Clone, Copy)]
@@ -103,12 +102,11 @@ impl Link {
         examined: Option<Examined>,
         place: Place,
     ) -> Verdict {
-        let deep = deeper_than(line.text.as_bytes(), self.settings().limits.depth);
         match (line.sort(), line.id) {
             (Sort::Malformed(why), id) => return self.malformed_line(asker, bytes, id, why),
             (sort, id) => {
                 let limit = self.settings().limits.depth;
-                let found = if deep {
+                let found = if line.is_deeper_than(limit) {
                     Some(format!("it is nested deeper than {limit} levels"))
                 } else {
                     ambiguity(line).map(|found| found.to_string())

@@ -19,7 +19,6 @@ use crate::party::Bridged;
 use crate::patched::Patched;
 use crate::tools::Page;
 use crate::wire;
-use faultwire_contract::nesting::deeper_than;
 
 impl Link {
     /// A line of the server.
@@ -123,8 +122,8 @@ impl Link {
         };
         state.answered = true;
         drop(state);
-        if deeper_than(bytes, self.settings().limits.depth) {
-            let limit = self.settings().limits.depth;
+        let limit = self.settings().limits.depth;
+        if line.is_deeper_than(limit) {
             let why = format!("JSON deeper than {limit} levels");
             self.fail(call, Failing::classified(malformed(self.contract(), &why)));
             return Verdict::Drop;
@@ -241,7 +240,7 @@ impl Link {
             self.tell_server(&wire::error(Some(id), wire::INVALID_REQUEST, message, b"null"));
             Verdict::Drop
         };
-        if self.too_deep(bytes) {
+        if self.too_deep(line) {
             return refuse("The request is nested too deeply");
         }
         if !self.client.is_somebody() {
@@ -276,7 +275,7 @@ impl Link {
     }
 
     fn notice(&self, line: &Line<'_>, bytes: &[u8]) -> Verdict {
-        if self.too_deep(bytes) {
+        if self.too_deep(line) {
             return Verdict::Drop;
         }
         let param = |name| line.params.and_then(|params| wire::member::<Value>(params, name));
@@ -318,10 +317,10 @@ impl Link {
         Verdict::Drop
     }
 
-    fn too_deep(&self, bytes: &[u8]) -> bool {
-        let deep = deeper_than(bytes, self.settings().limits.depth);
+    fn too_deep(&self, line: &Line<'_>) -> bool {
+        let deep = line.is_deeper_than(self.settings().limits.depth);
         if deep {
-            self.event("too_deep", &json!({ "bytes": bytes.len() }));
+            self.event("too_deep", &json!({ "bytes": line.text.len() }));
         }
         deep
     }

@@ -89,8 +89,13 @@ impl Cost {
         Some(Self(costs))
     }
 
+    /// Whether a check of these arguments can take more visits than are made for one call.
+    pub(super) fn is_too_much(&self, arguments: &str) -> bool {
+        !self.is_quick(arguments.len()) && self.visits(arguments) > MOST
+    }
+
     /// How many visits a check of these arguments can take.
-    pub(super) fn visits(&self, arguments: &str) -> u64 {
+    fn visits(&self, arguments: &str) -> u64 {
         let parts = arguments.bytes().filter(|b| matches!(b, b',' | b'[' | b'{')).count() + 1;
         let mut nesting = faultwire_contract::nesting::Nesting::default();
         let mut depth = 0;

@@ -2,7 +2,7 @@
 //! letters, characters that are not displayed. A guard judges one member and the server reads
 //! the other, so such arguments are refused whether or not the schema is enforced.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use faultwire_contract::fold;
 use serde_json::{Map, Value};
@@ -34,7 +34,8 @@ const UNKNOWN: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 /// Every property that a schema declares, wherever it does.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    exact: HashSet<Box<str>>,
+    /// Mostly few: a sorted set finds a name with fewer steps than it takes to hash it.
+    exact: BTreeSet<Box<str>>,
     /// The declared names by their folded form; no name where several fold to the same.
     folded: HashMap<Box<str>, Option<Box<str>>>,
     is_ambiguous: bool,

@@ -14,7 +14,8 @@ out = open(sys.argv[1], "ab", buffering=0)
 def say(m):
     sys.stdout.write(json.dumps(m) + "\n")
     sys.stdout.flush()
-tool = lambda name: {"name": name, "inputSchema": {"type": "object"}}
+schema = {"type": "object", "properties": {"x": {}}}
+tool = lambda name: {"name": name, "inputSchema": schema}
 for line in sys.stdin.buffer:
     out.write(line)
     try:
@@ -41,8 +42,12 @@ for line in sys.stdin.buffer:
         say({"jsonrpc": "2.0", "id": m["id"], "result": result})
 "#;
 
-/// A gateway before such a server, with one client, whose token is `ann-token`, that may call
-/// `read_*`.
+/// The token of a client that may call `read_*`.
+pub const LIMITED: &str = "ann-token";
+/// The token of a client that may call everything.
+pub const FREE: &str = "bob-token";
+
+/// A gateway before such a server, with two clients.
 pub struct Recorder {
     pub gateway: Gateway,
     dir: Dir,
@@ -52,11 +57,12 @@ impl Recorder {
     pub fn new(more: &str) -> Self {
         let dir = Dir::new();
         let (config, lines) = (dir.join("faultwire.toml"), dir.join("lines"));
-        std::fs::write(dir.path().join("ann"), "ann-token\n").unwrap();
-        let token = dir.join("ann");
+        std::fs::write(dir.path().join("ann"), LIMITED).unwrap();
+        std::fs::write(dir.path().join("bob"), FREE).unwrap();
+        let (ann, bob) = (dir.join("ann"), dir.join("bob"));
         let settings = format!(
-            "contract = \"owlclaw\"\n{more}\n[[client]]\nname = \"ann\"\ntoken_file = {token:?}\n\
-             tools = [\"read_*\"]\n"
+            "contract = \"owlclaw\"\n{more}\n[[client]]\nname = \"ann\"\ntoken_file = {ann:?}\n\
+             tools = [\"read_*\"]\n[[client]]\nname = \"bob\"\ntoken_file = {bob:?}\n"
         );
         std::fs::write(&config, settings).unwrap();
         let questions = QUESTIONS.to_string();
@@ -75,27 +81,29 @@ impl Recorder {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Begins a session as the client that may only read.
-    pub fn begin(&self) -> String {
+    /// Begins a session as the client of a token.
+    pub fn begin(&self, token: &str) -> String {
         let hello = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
-        let answer = self.post(None, hello.as_bytes());
+        let answer = self.request(token, None).body(hello).send();
         let session = answer.header("mcp-session-id").expect("it names the session").to_owned();
         let thanks = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        assert_eq!(self.post(Some(&session), thanks).status, 202);
+        let answer = self.request(token, Some(&session)).body(thanks).send();
+        assert_eq!(answer.status, 202);
         session
     }
 
+    /// Sends a body as the client that may only read.
     pub fn post(&self, session: Option<&str>, body: &[u8]) -> crate::serve::http::Answer {
-        self.request(session).body(body).send()
+        self.request(LIMITED, session).body(body).send()
     }
 
-    pub fn request(&self, session: Option<&str>) -> crate::serve::http::Request {
+    pub fn request(&self, token: &str, session: Option<&str>) -> crate::serve::http::Request {
         let request = self
             .gateway
             .request("POST", "/mcp")
             .header("content-type", "application/json")
             .header("accept", "application/json")
-            .header("authorization", "Bearer ann-token");
+            .header("authorization", &format!("Bearer {token}"));
         match session {
             Some(session) => request.header("mcp-session-id", session),
             None => request,

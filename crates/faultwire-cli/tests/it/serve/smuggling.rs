@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::serve::recorder::Recorder;
+use crate::serve::recorder::{LIMITED, Recorder};
 
 /// Waits until the server has asked its questions.
 fn asked(recorder: &Recorder, session: &str) {
@@ -21,7 +21,7 @@ fn asked(recorder: &Recorder, session: &str) {
 #[test]
 fn x1_a_malformed_answer_never_reaches_the_server() {
     let recorder = Recorder::new("");
-    let session = recorder.begin();
+    let session = recorder.begin(LIMITED);
     asked(&recorder, &session);
     let evil = r#""params":{"name":"delete_all","arguments":{}}"#;
     let lines = [
@@ -54,7 +54,7 @@ fn x1_a_malformed_answer_never_reaches_the_server() {
 #[test]
 fn x1_a_request_that_two_parsers_read_differently_is_refused() {
     let recorder = Recorder::new("");
-    let session = recorder.begin();
+    let session = recorder.begin(LIMITED);
     let variants = [
         r#""params":{"name":"read_a","Name":"delete_all"}"#,
         r#""params":{"name":"read_a","NAME":"delete_all"}"#,

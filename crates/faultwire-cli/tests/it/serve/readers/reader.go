@@ -13,8 +13,10 @@ type message struct {
 	ID     *json.RawMessage `json:"id"`
 	Method *string          `json:"method"`
 	Params struct {
-		Name *string `json:"name"`
-		URI  *string `json:"uri"`
+		Name      *string `json:"name"`
+		Arguments *struct {
+			X any `json:"x"`
+		} `json:"arguments"`
 	} `json:"params"`
 }
 
@@ -28,7 +30,11 @@ func see(raw []byte) []any {
 		d := json.NewDecoder(bytes.NewReader(*m.ID))
 		d.Decode(&id)
 	}
-	return []any{*m.Method, m.Params.Name, id}
+	var arguments any
+	if m.Params.Arguments != nil {
+		arguments = map[string]any{"x": m.Params.Arguments.X}
+	}
+	return []any{*m.Method, m.Params.Name, id, arguments}
 }
 
 func main() {

@@ -3,9 +3,8 @@
 const text = require("fs").readFileSync(0);
 const see = (m) => {
   if (typeof m !== "object" || m === null || typeof m.method !== "string") return [];
-  const p = m.params;
-  const name = p && typeof p === "object" && p.name !== undefined ? p.name : null;
-  return [[m.method, name, m.id === undefined ? null : m.id]];
+  const p = (typeof m.params === "object" && m.params) || {};
+  return [[m.method, p.name ?? null, m.id ?? null, p.arguments ?? null]];
 };
 let from = 0;
 const out = [];
