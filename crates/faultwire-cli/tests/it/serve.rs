@@ -7,6 +7,7 @@ mod conformance;
 mod crowd;
 mod differential;
 mod eras;
+mod facts;
 mod gateway;
 mod guards;
 mod http;

@@ -4,7 +4,7 @@ mod apart;
 mod arguments;
 pub mod client;
 mod deadlines;
-mod facts;
+pub mod facts;
 mod hostile;
 mod matrix;
 pub mod parts;

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{Link, State};
 use crate::call::{Call, Stage};
-use crate::settings::Arguments;
 use crate::tools::{Known, Tools};
 use crate::{edge, wire};
 
@@ -77,9 +76,9 @@ impl Link {
 
     /// Whether a tool's schema has to be asked for before the call can be sent.
     pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
-        // Rules for sessions hold where the list has the tool that begins them.
-        let asks = self.settings().arguments != Arguments::Off || self.contract().session.is_some();
-        asks && match tools.known {
+        // In every mode: a member that folds to a declared property is always refused, a failure
+        // needs the tool's facts, and rules for sessions hold where the list has their tool.
+        match tools.known {
             Known::No => true,
             Known::Partly => tools.get(tool).is_none(),
             Known::Yes | Known::Never => false,
