@@ -107,9 +107,36 @@ conditions! {
     BootstrapFailed = "bootstrap_failed", Gateway, NotSent, MaybeExecuted, -32603;
     /// Anything else that went wrong on our side.
     Internal = "internal", Gateway, MaybeExecuted, MaybeExecuted, -32603;
+    /// What the call names does not exist: a file, a row, a page, a reference.
+    NotFound = "not_found", Client, Executed, Executed, -32602;
+    /// What the call would make exists already.
+    AlreadyExists = "already_exists", Client, Executed, Executed, -32603;
+    /// The state that the call needs is not there: nothing staged, not connected, not empty.
+    FailedPrecondition = "failed_precondition", Client, Executed, Executed, -32603;
+    /// What the call would change was changed by another meanwhile.
+    Conflict = "conflict", Client, Executed, Executed, -32603;
+    /// The file system or a remote service denied access; `forbidden` is the policy's.
+    PermissionDenied = "permission_denied", Upstream, Executed, Executed, -32603;
+    /// The server ended before its first answer.
+    StartFailed = "start_failed", Upstream, NotSent, MaybeExecuted, -32603;
 }
 
 impl Condition {
+    /// The condition that stands for this one in a contract that leaves it out. The others must be
+    /// mapped (A2).
+    #[must_use]
+    pub const fn parent(self) -> Option<Self> {
+        match self {
+            Self::NotFound
+            | Self::AlreadyExists
+            | Self::FailedPrecondition
+            | Self::Conflict
+            | Self::PermissionDenied => Some(Self::ToolError),
+            Self::StartFailed => Some(Self::UpstreamCrashed),
+            _ => None,
+        }
+    }
+
     /// The finer cases that a contract may give codes of their own.
     #[must_use]
     pub const fn aspects(self) -> &'static [Aspect] {

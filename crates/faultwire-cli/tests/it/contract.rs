@@ -48,7 +48,7 @@ fn show_prints_every_fact() {
     {
         assert!(code("NOT_FOUND").get(key).is_some(), "{key}");
     }
-    assert_eq!(shown["conditions"].as_object().unwrap().len(), 23);
+    assert_eq!(shown["conditions"].as_object().unwrap().len(), 29);
     let kaiza = faultwire(&["contract", "show", "kaiza", "--json"], "").json();
     assert_eq!(kaiza["conditions"]["invalid_arguments.missing"], "MISSING_REQUIRED_FIELD");
     let owlclaw = faultwire(&["contract", "show", "owlclaw", "--json"], "").json();

@@ -5,20 +5,27 @@ use super::section::Section;
 use crate::condition::{Aspect, Condition};
 use crate::contract::ConditionMap;
 
-/// All the conditions, or it does not load (A1).
+/// All the conditions, or it does not load (A1); those with a parent may be left out (A2).
 pub(super) fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<ConditionMap> {
     let section = root.need_section("conditions", "map every condition to one of the codes")?;
     let names: Vec<&str> = Condition::ALL.iter().map(|c| c.name()).collect();
     section.allow(&names);
-    let rows: Vec<_> = Condition::ALL.iter().map(|c| condition(&section, *c, known)).collect();
+    let mut rows: Vec<Option<Row>> = Vec::with_capacity(Condition::ALL.len());
+    for condition in Condition::ALL {
+        let of_parent =
+            condition.parent().filter(|_| !section.has(condition.name())).map(|parent| {
+                let place = Condition::ALL.iter().position(|c| *c == parent)?;
+                rows.get(place)?.as_ref().map(|(code, _)| (*code, Vec::new()))
+            });
+        rows.push(of_parent.unwrap_or_else(|| row(&section, *condition, known)));
+    }
     rows.into_iter().collect::<Option<Vec<_>>>().map(ConditionMap::new)
 }
 
-fn condition(
-    section: &Section<'_>,
-    condition: Condition,
-    known: &Known<'_>,
-) -> Option<(usize, Vec<(Aspect, usize)>)> {
+/// The code of a condition, and those of its finer cases.
+type Row = (usize, Vec<(Aspect, usize)>);
+
+fn row(section: &Section<'_>, condition: Condition, known: &Known<'_>) -> Option<Row> {
     let name = condition.name();
     if !section.has(name) {
         let what = format!("[conditions] has no {name:?}");

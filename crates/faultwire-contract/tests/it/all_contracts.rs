@@ -35,7 +35,41 @@ fn a2_every_condition_has_a_code() {
         }
         assert!(contract.conditions().count() >= Condition::ALL.len());
     }
-    assert_eq!(Condition::ALL.len(), 23);
+    assert_eq!(Condition::ALL.len(), 29);
+}
+
+#[test]
+fn a2_six_conditions_may_be_left_out_and_stand_for_their_parent() {
+    let harbour = crate::support::harbour();
+    let optional: Vec<_> = Condition::ALL.iter().filter(|c| c.parent().is_some()).collect();
+    assert_eq!(optional.len(), 6);
+    for condition in optional {
+        let parent = condition.parent().unwrap();
+        assert_eq!(harbour.code_for(*condition, None).id, harbour.code_for(parent, None).id);
+    }
+}
+
+#[test]
+fn a2_every_built_in_contract_maps_every_condition_itself() {
+    for builtin in &faultwire_contract::BUILTINS {
+        for condition in Condition::ALL {
+            let row = format!("\n{condition} = ");
+            assert!(builtin.text.contains(&row), "{} {condition}", builtin.name);
+        }
+    }
+}
+
+#[test]
+fn a2_a_state_that_does_not_fit_never_asks_for_a_retry() {
+    let state = ["not_found", "already_exists", "failed_precondition", "conflict"];
+    for contract in
+        every_contract().into_iter().filter(|c| faultwire_contract::builtin(&c.name).is_some())
+    {
+        for name in state {
+            let code = contract.code_for(name.parse().unwrap(), None);
+            assert!(!code.default_retry().is_retryable(), "{} {name}", contract.name);
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use faultwire_contract::BUILTINS;
+use faultwire_contract::{BUILTINS, Condition};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -41,8 +41,10 @@ fn code_lines() -> Vec<(PathBuf, usize, String)> {
 #[test]
 fn no_code_name_stands_in_rust() {
     let lines = code_lines();
+    // A code may have the name of its condition, and conditions are named in Rust.
+    let is_condition = |id: &str| Condition::ALL.iter().any(|c| c.name() == id);
     for builtin in &BUILTINS {
-        for code in builtin.contract().codes() {
+        for code in builtin.contract().codes().iter().filter(|code| !is_condition(&code.id)) {
             let quoted = format!("\"{}\"", code.id);
             let found = lines.iter().find(|(_, _, line)| line.contains(&quoted));
             assert!(found.is_none(), "{found:?}");
