@@ -172,6 +172,17 @@ impl Tools {
         self.by_name.get(name)
     }
 
+    /// Whether the list has to be asked for before a call of the tool can be sent. In every mode: a
+    /// member that folds to a declared property is always refused, a failure needs the tool's
+    /// facts, and rules for sessions hold where the list has their tool.
+    pub(crate) fn must_be_listed(&self, tool: &str) -> bool {
+        match self.known {
+            Known::No => true,
+            Known::Partly => self.get(tool).is_none(),
+            Known::Yes | Known::Never => false,
+        }
+    }
+
     /// The names of all tools, if they are known.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         let names = self.by_name.keys().map(|name| String::from(&**name));

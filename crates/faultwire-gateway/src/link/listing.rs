@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{Link, State};
 use crate::call::{Call, Stage};
-use crate::tools::{Known, Tools};
 use crate::{edge, wire};
 
 /// How long the tool list may take before calls go on without it.
@@ -32,7 +31,7 @@ impl Link {
             let tools = self.tools();
             let wants = |call: &&mut Call| {
                 call.stage == Stage::Held
-                    && call.tool().is_some_and(|tool| self.wants_list(&tools, tool))
+                    && call.tool().is_some_and(|tool| tools.must_be_listed(tool))
             };
             state.calls.iter_mut().find(wants)?.story().era()
         };
@@ -72,17 +71,6 @@ impl Link {
         listing.pages.push(cursor.to_owned());
         listing.id = id;
         Some(wire::list_tools(&listing.id, Some(cursor), listing.meta.as_ref()))
-    }
-
-    /// Whether a tool's schema has to be asked for before the call can be sent.
-    pub(crate) fn wants_list(&self, tools: &Tools, tool: &str) -> bool {
-        // In every mode: a member that folds to a declared property is always refused, a failure
-        // needs the tool's facts, and rules for sessions hold where the list has their tool.
-        match tools.known {
-            Known::No => true,
-            Known::Partly => tools.get(tool).is_none(),
-            Known::Yes | Known::Never => false,
-        }
     }
 }
 

@@ -234,7 +234,7 @@ impl Link {
         }
         let known = {
             let tools = self.tools();
-            if self.wants_list(&tools, &params.name) {
+            if tools.must_be_listed(&params.name) {
                 Err(())
             } else {
                 Ok(tools.get(&params.name).cloned())
