@@ -7,6 +7,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use crate::contract::Contract;
+use crate::origin::Origin;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
@@ -59,7 +60,7 @@ pub const DEFAULT_CAPACITY: usize = 131_072;
 /// Time never runs backwards: an event before the last one counts as if it came with it.
 #[derive(Debug)]
 pub struct Alerts {
-    codes: Map<Box<str>, (usize, usize)>,
+    codes: Map<Box<str>, Row>,
     levels: Vec<Level>,
     longest: Duration,
     capacity: usize,
@@ -68,6 +69,14 @@ pub struct Alerts {
     turned: Duration,
     now: Duration,
     forgotten: u64,
+}
+
+/// A code's place, its level, and those of some origins.
+#[derive(Debug)]
+struct Row {
+    place: usize,
+    level: usize,
+    levels: Vec<(Origin, usize)>,
 }
 
 /// A pair of client and code. Names come from outside and may be of any length, so only their
@@ -102,7 +111,13 @@ impl Alerts {
         };
         Self {
             codes: codes
-                .filter_map(|(i, c)| Some((c.id.as_str().into(), (i, level_of(&c.alert)?))))
+                .filter_map(|(place, code)| {
+                    let own = code.alerts.iter();
+                    let levels =
+                        own.filter_map(|(of, name)| Some((*of, level_of(name)?))).collect();
+                    let row = Row { place, level: level_of(&code.alert)?, levels };
+                    Some((code.id.as_str().into(), row))
+                })
                 .collect(),
             levels: contract.levels.clone(),
             longest: contract.levels.iter().map(window).max().unwrap_or_default(),
@@ -116,8 +131,16 @@ impl Alerts {
     }
 
     /// Takes in one failure at time `t` and says whether it pages. `None` for an unknown code.
-    pub fn observe(&mut self, t: Duration, client: &str, code: &str) -> Option<Option<Page<'_>>> {
-        let (code, level) = *self.codes.get(code)?;
+    pub fn observe(
+        &mut self,
+        t: Duration,
+        client: &str,
+        code: &str,
+        origin: Option<Origin>,
+    ) -> Option<Option<Page<'_>>> {
+        let row = self.codes.get(code)?;
+        let own = row.levels.iter().find(|(of, _)| Some(*of) == origin);
+        let (code, level) = (row.place, own.map_or(row.level, |(_, level)| *level));
         self.now = self.now.max(t);
         let count = match self.levels[level].paging {
             Paging::Never => None,

@@ -25,6 +25,51 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{}", &ELLIPSIS[..ELLIPSIS.len().min(max)]))
 }
 
+/// At most `max` bytes of a long text: its first and its last lines, and how much is missing
+/// between them (U3). What decided often stands at the end.
+///
+/// ```
+/// use faultwire_contract::bound::middle;
+///
+/// let text = format!("begins\n{}ends", "and goes on\n".repeat(30));
+/// assert_eq!(middle(&text, 64), "begins\n… 361 bytes omitted …\nends");
+/// ```
+#[must_use]
+pub fn middle(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(ends(text, text, text.len(), max))
+}
+
+/// The same for the beginning and the end of a text of `whole` bytes.
+pub(crate) fn ends(head: &str, tail: &str, whole: usize, max: usize) -> String {
+    let room = max.saturating_sub(OMITTED);
+    let head = &head[..head.floor_char_boundary(room * 2 / 5)];
+    let head = head.rfind('\n').map_or(head, |end| &head[..end]);
+    let from = tail.ceil_char_boundary(tail.len().saturating_sub(room - room * 2 / 5));
+    let tail = &tail[from..];
+    let tail = match tail.find('\n') {
+        // A last line that is longer than that is cut rather than lost.
+        Some(end) if end + 1 < tail.len() => &tail[end + 1..],
+        _ => tail,
+    };
+    let omitted = thousands(whole.saturating_sub(head.len() + tail.len()));
+    format!("{head}\n… {omitted} bytes omitted …\n{tail}")
+}
+
+/// What the line in the middle takes at most.
+const OMITTED: usize = 48;
+
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let (head, rest) = digits.split_at(first);
+    let groups = rest.as_bytes().chunks(3).filter_map(|group| str::from_utf8(group).ok());
+    let parts: Vec<&str> = Some(head).filter(|h| !h.is_empty()).into_iter().chain(groups).collect();
+    parts.join(",")
+}
+
 /// The value with nothing deeper than `depth` and at most `bytes` of JSON. What does not fit is
 /// replaced by the ellipsis; what comes first is kept.
 #[must_use]

@@ -29,7 +29,7 @@ macro_rules! builtins {
     };
 }
 
-builtins!["kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
+builtins!["standard", "kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
 /// The contract that speaks where nobody chose one.
 pub const DEFAULT: &str = "owlclaw";

@@ -135,6 +135,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         let promised = contract.code(&report.code).and_then(|code| code.outcome);
         report.origin = report.origin.or(Some(Origin::Upstream));
         report.outcome = report.outcome.or(promised);
+        // What to do is said by the contract, not by a server that speaks it.
+        report.next = None;
         let rule = "envelope".to_owned();
         let (report, envelope) = (report.into(), Some(profile));
         return Failure { rule, report, envelope, upstream_code, rpc };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::origin::Outcome;
+use crate::origin::{Origin, Outcome};
 use crate::retry::RetryClass;
 
 /// One `[[code]]` row of a contract.
@@ -20,6 +20,8 @@ pub struct Code {
     pub status: Vec<u16>,
     /// The alert level.
     pub alert: String,
+    /// The levels of failures of some origins, where they differ from `alert` (S3).
+    pub alerts: Vec<(Origin, String)>,
     /// The canonical message.
     pub message: String,
     /// What the code means, for people.
@@ -52,6 +54,13 @@ pub struct Retired {
 }
 
 impl Code {
+    /// The alert level of a failure of this origin.
+    #[must_use]
+    pub fn alert_of(&self, origin: Option<Origin>) -> &str {
+        let own = self.alerts.iter().find(|(of, _)| Some(*of) == origin);
+        own.map_or(&self.alert, |(_, level)| level)
+    }
+
     /// The retry class when the failure chooses none.
     #[must_use]
     pub fn default_retry(&self) -> RetryClass {

@@ -138,7 +138,7 @@ impl Diff<'_> {
             ),
             (Impact::Breaking, "outcome", outcome(old), outcome(new)),
             (additive, "after_ms", delay(old), delay(new)),
-            (additive, "alert", old.alert.clone(), new.alert.clone()),
+            (additive, "alert", alerts(old), alerts(new)),
             (additive, "message", old.message.clone(), new.message.clone()),
             (harmless, "action", old.action.clone(), new.action.clone()),
             (harmless, "meaning", old.meaning.clone(), new.meaning.clone()),
@@ -395,4 +395,10 @@ fn rules(contract: &Contract) -> Vec<String> {
         format!("{:?} {code}", rule.when)
     };
     contract.rules.iter().map(told).collect()
+}
+
+/// The levels of a code, as a person reads them.
+fn alerts(code: &Code) -> String {
+    let own = code.alerts.iter().map(|(origin, level)| format!(", {}: {level}", origin.name()));
+    std::iter::once(code.alert.clone()).chain(own).collect()
 }

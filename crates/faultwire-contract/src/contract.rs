@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::condition::{Aspect, Condition};
 use crate::load;
 use crate::mistake::{Mistakes, nearest};
+use crate::next::Next;
 use crate::redact::{RedactRule, Redactor};
 use crate::retry::{Backoff, RetryClass};
 use crate::session::SessionRules;
@@ -53,6 +54,7 @@ pub struct Contract {
     pub(crate) fallback: usize,
     pub(crate) invariant: usize,
     pub(crate) conditions: ConditionMap,
+    pub(crate) next: Option<Next>,
     pub(crate) mcp: SurfaceSpec,
     pub(crate) http: Option<SurfaceSpec>,
     pub(crate) success: Option<Vec<Template>>,
@@ -129,6 +131,11 @@ impl Contract {
             .map(Code::default_retry);
         let first = classes.next().unwrap_or(RetryClass::Never);
         if classes.all(|class| class == first) { first } else { RetryClass::Never }
+    }
+
+    /// The first condition that has this code, if any has.
+    pub(crate) fn first_condition(&self, code: &Code) -> Option<Condition> {
+        Condition::ALL.iter().copied().find(|c| self.code_for(*c, None).id == code.id)
     }
 
     /// Every condition with its code; finer cases as `condition.aspect`.
@@ -255,6 +262,8 @@ pub struct Requires {
 pub struct TextPolicy {
     /// Whether the client always gets the code's own message (C2).
     pub canonical: bool,
+    /// Whether a long message keeps its end, too (U3).
+    pub keeps_tail: bool,
     /// The longest message.
     pub message_bytes: usize,
     /// The longest suggestion (W6).

@@ -140,7 +140,7 @@ impl Contract {
         };
         let derived = [
             ("the category", &reading.category, row.category.as_str()),
-            ("the alert level", &reading.alert, row.alert.as_str()),
+            ("the alert level", &reading.alert, row.alert_of(reading.report.origin)),
             ("the title", &reading.title, row.message.as_str()),
             ("the action", &reading.action, row.action.as_str()),
             ("the type", &reading.problem_type, row.problem_type.as_deref().unwrap_or_default()),

@@ -16,7 +16,7 @@ use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
 use crate::incident::{Stamp, is_timestamp};
 use crate::redact::prefix;
-use crate::report::{Report, Reset};
+use crate::report::{Hints, Report, Reset};
 use crate::retry::RetryClass;
 use crate::template::write::Page;
 
@@ -132,7 +132,9 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
-        Public { contract, row, stamp }.make_safe(&mut report);
+        let safe = Public { contract, row, stamp };
+        safe.make_safe(&mut report);
+        safe.say_next((retry, delay), &mut report);
         let mut public = report;
         public.retry = Some(retry);
         public.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
@@ -288,6 +290,9 @@ struct Public<'a> {
     stamp: &'a Stamp,
 }
 
+/// The longest sentence that says what to do.
+const NEXT_BYTES: usize = 512;
+
 /// The longest name, id or other short word that comes from outside.
 const LONGEST_WORD: usize = 256;
 
@@ -311,7 +316,12 @@ impl Public<'_> {
         });
         report.origin = report.origin.or(report.condition.map(Condition::origin));
         let known = self.row.outcome.or(report.condition.map(Condition::outcome));
-        report.outcome = report.outcome.or(known);
+        // A code alone tells as much as a server that reports it: that a call was not sent, only
+        // where no tool can have run.
+        report.outcome = report
+            .outcome
+            .or(known)
+            .or_else(|| self.contract.first_condition(self.row).map(Condition::reported_outcome));
         let moment = self.stamp.at(report.timestamp.as_deref());
         report.timestamp.get_or_insert_with(|| self.stamp.timestamp());
         report.trace = report.trace.take().map(|trace| self.name(trace));
@@ -330,12 +340,47 @@ impl Public<'_> {
         }
     }
 
+    /// What to do now, from the contract's `[next]`. What is known for its slots is used up here.
+    fn say_next(&self, retry: (RetryClass, Option<Duration>), report: &mut Report) {
+        let mut hints = std::mem::take(&mut report.hints);
+        let given = report.next.take().map(|next| self.words(next, NEXT_BYTES));
+        report.next = given.filter(|next| !next.trim().is_empty()).or_else(|| {
+            let next = self.contract.next.as_ref()?;
+            for hint in hints.all() {
+                *hint = hint.take().map(|text| self.words(text, LONGEST_WORD));
+            }
+            report.hints = hints;
+            let condition = report.condition.or_else(|| self.contract.first_condition(self.row));
+            next.sentence(condition, report, retry)
+        });
+        report.hints = Hints::default();
+        report.repeatable = None;
+    }
+
     /// The failure's own words made safe, or the row's: never an empty string (K7).
     fn message(&self, given: Option<String>) -> String {
-        let own = given.filter(|_| !self.contract.text.canonical);
-        own.map(|m| self.words(m, self.contract.text.message_bytes))
-            .filter(|m| !m.trim().is_empty())
-            .unwrap_or_else(|| self.row.message.clone())
+        let text = &self.contract.text;
+        let own = given.filter(|_| !text.canonical);
+        let safe = |m: String| {
+            if text.keeps_tail {
+                self.both_ends(m, text.message_bytes)
+            } else {
+                self.words(m, text.message_bytes)
+            }
+        };
+        own.map(safe).filter(|m| !m.trim().is_empty()).unwrap_or_else(|| self.row.message.clone())
+    }
+
+    /// The first and the last lines of a long text. Of a very long one only the ends are looked
+    /// at, much more than is kept of them, so that no secret that begins between them is shown.
+    fn both_ends(&self, text: String, max: usize) -> String {
+        let redact = |part| self.contract.redactor.redact(part);
+        if text.len() <= max * 16 {
+            let safe = redact(&text);
+            return changed(&text, &bound::middle(&safe, max)).unwrap_or(text);
+        }
+        let tail = &text[text.ceil_char_boundary(text.len() - max * 8)..];
+        bound::ends(&redact(prefix(&text, max * 8)), &redact(tail), text.len(), max)
     }
 
     fn words(&self, text: String, max: usize) -> String {

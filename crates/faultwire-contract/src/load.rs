@@ -4,6 +4,7 @@ mod code;
 mod conditions;
 mod contract;
 mod head;
+mod next;
 mod policy;
 pub(crate) mod rule;
 pub(crate) mod section;

@@ -62,6 +62,15 @@ pub struct Report {
     /// The HTTP status, where the code's row lists more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// What to do now, in one sentence; made from the contract's `[next]` where nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// What is known that helps to act: texts for the slots of `[next]`.
+    #[serde(default, skip_serializing_if = "Hints::is_empty")]
+    pub hints: Hints,
+    /// Whether the tool only reads or is idempotent, so that calling it twice does no harm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeatable: Option<bool>,
     /// What the client could try instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
@@ -108,6 +117,36 @@ impl Report {
     #[must_use]
     pub fn new(code: impl Into<String>) -> Self {
         Self { code: code.into(), ..Self::default() }
+    }
+}
+
+/// What is known that helps to act.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hints {
+    /// The tool, method or property of nearly the name that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+    /// The arguments that are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// The values that are allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<String>,
+    /// The directories that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+}
+
+impl Hints {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn all(&mut self) -> [&mut Option<String>; 4] {
+        [&mut self.nearest, &mut self.missing, &mut self.allowed, &mut self.directory]
     }
 }
 

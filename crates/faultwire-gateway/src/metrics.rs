@@ -239,9 +239,9 @@ impl Metrics {
     /// Has the contract's alert rules look at a failure (O7).
     fn observe(&self, fault: &Fault) {
         let (code, client) = (&fault.code().id, fault.public().session.client.as_deref());
-        let client = client.unwrap_or_default();
+        let (client, origin) = (client.unwrap_or_default(), fault.public().origin);
         self.with_alerts(fault.contract(), |alerts, now| {
-            let page = alerts.observe(now, client, code)??;
+            let page = alerts.observe(now, client, code, origin)??;
             tracing::error!(level = page.level, client, code, count = page.count, "page");
             Some(page.level.to_owned())
         });

@@ -2,6 +2,7 @@
 
 use faultwire_macros::contract;
 
+contract!(pub mod standard = builtin "standard");
 contract!(pub mod kaiza = builtin "kaiza");
 contract!(pub mod tuitbot = builtin "tuitbot");
 contract!(pub mod workrail = builtin "workrail");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use faultwire_contract::Alerts;
+use faultwire_contract::{Alerts, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -20,6 +20,7 @@ struct Event {
     t: Number,
     client: String,
     code: String,
+    origin: Option<Origin>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +52,7 @@ pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
         })?;
         let t = seconds(&event.t)
             .ok_or_else(|| bad(format!("\"t\" is {}", event.t), "give seconds, not negative"))?;
-        let Some(page) = alerts.observe(t, &event.client, &event.code) else {
+        let Some(page) = alerts.observe(t, &event.client, &event.code, event.origin) else {
             let what = format!("{} has no code {:?}", contract.name, event.code);
             let near = contract.nearest_code(&event.code);
             let help = near.map_or_else(

@@ -69,7 +69,7 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
             code.category.clone(),
             classes.join("|"),
             statuses.join("|"),
-            code.alert.clone(),
+            alerts(code),
             code.message.clone(),
         ]);
     }
@@ -138,6 +138,23 @@ fn contract_json(contract: &Contract) -> Value {
     })
 }
 
+fn alerts(code: &Code) -> String {
+    let own = code.alerts.iter().map(|(origin, level)| format!("|{}:{level}", origin.name()));
+    std::iter::once(code.alert.clone()).chain(own).collect()
+}
+
+/// One level, or a table as in the file.
+fn alert_json(code: &Code) -> Value {
+    if code.alerts.is_empty() {
+        return code.alert.clone().into();
+    }
+    let own = code.alerts.iter().map(|(origin, level)| (origin.name(), level));
+    let all = std::iter::once(("any", &code.alert)).chain(own);
+    all.map(|(key, level)| (key.to_owned(), Value::from(level.as_str())))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
 /// A row; retry and status are a list where the row has several, the default first.
 pub fn code_json(code: &Code) -> Value {
     let classes: Vec<&str> = code.retry.iter().map(|c| c.name()).collect();
@@ -147,7 +164,7 @@ pub fn code_json(code: &Code) -> Value {
         "retry": one_or_many(&classes),
         "retryable": code.default_retry().is_retryable(),
         "status": one_or_many(&code.status),
-        "alert": code.alert,
+        "alert": alert_json(code),
         "message": code.message,
         "meaning": code.meaning,
         "action": code.action,

@@ -152,8 +152,18 @@ fn statuses(code: &Code) -> String {
 }
 
 fn alert(contract: &Contract, code: &Code) -> String {
-    let level = contract.levels.iter().find(|l| l.name == code.alert);
-    let when = match level {
+    let mut told = paging(contract, &code.alert);
+    for same in code.alerts.chunk_by(|(_, one), (_, other)| one == other) {
+        let origins: Vec<&str> = same.iter().map(|(origin, _)| origin.name()).collect();
+        let level = paging(contract, &same[0].1);
+        told += &format!("; of origin {}, {level}", origins.join(" or "));
+    }
+    told
+}
+
+fn paging(contract: &Contract, level: &str) -> String {
+    let found = contract.levels.iter().find(|l| l.name == level);
+    let when = match found {
         Some(Level { paging: Paging::Every, .. }) => "pages on every single event".to_owned(),
         Some(Level { paging: Paging::MoreThan { events, within }, .. }) => {
             let window = within.as_secs();
@@ -161,7 +171,7 @@ fn alert(contract: &Contract, code: &Code) -> String {
         }
         Some(Level { paging: Paging::Never, .. }) | None => "never pages".to_owned(),
     };
-    format!("{}: {when}", code.alert)
+    format!("{level}: {when}")
 }
 
 fn conditions(contract: &Contract, code: &Code) -> Vec<String> {

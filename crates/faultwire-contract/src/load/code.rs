@@ -10,7 +10,7 @@ use crate::alert::Level;
 use crate::code::{Code, Retired};
 use crate::contract::TextPolicy;
 use crate::mistake::nearest;
-use crate::origin::Outcome;
+use crate::origin::{Origin, Outcome};
 use crate::redact::Redactor;
 use crate::retry::RetryClass;
 
@@ -79,12 +79,14 @@ impl Rows<'_> {
         if let Some(message) = &message {
             self.check_message(section, message);
         }
+        let (alert, alerts) = self.alert(section).unwrap_or_default();
         Some(Code {
             after: after(section, &retry),
             retry,
             category: self.category(section).unwrap_or_default(),
             status: statuses(section),
-            alert: self.alert(section).unwrap_or_default(),
+            alert,
+            alerts,
             message: owned(message),
             meaning: owned(section.need_text("meaning", "say what the code means, for people")),
             action: owned(section.need_text("action", "say what the client should do")),
@@ -117,10 +119,30 @@ impl Rows<'_> {
         one_of(section, &category, "category", self.categories.iter().map(String::as_str))
     }
 
-    fn alert(&self, section: &Section<'_>) -> Option<String> {
-        let alert = section.need_text("alert", "name one of the contract's alert levels")?;
+    /// The level, and those of some origins: one word, or a table with `any`.
+    fn alert(&self, section: &Section<'_>) -> Option<(String, Vec<(Origin, String)>)> {
+        const HELP: &str = "name one of the contract's alert levels";
         let levels = self.levels.iter().map(|l| l.name.as_str());
-        one_of(section, &alert, "alert level", levels)
+        let level = |section: &Section<'_>, word: &Text<'_>| {
+            one_of(section, word, "alert level", levels.clone())
+        };
+        if !section.has("alert") {
+            section.need_text("alert", HELP);
+            return None;
+        }
+        match section.text_or_section("alert")? {
+            Ok(word) => Some((level(section, &word)?, Vec::new())),
+            Err(table) => {
+                let mut keys = vec!["any"];
+                keys.extend(Origin::ALL.map(Origin::name));
+                table.allow(&keys);
+                let any = level(&table, &table.need_text("any", HELP)?)?;
+                let own = Origin::ALL.into_iter().filter_map(|origin| {
+                    Some((origin, level(&table, &table.text(origin.name())?)?))
+                });
+                Some((any, own.collect()))
+            }
+        }
     }
 
     /// A canonical message reaches clients as it is, so it must be fit to.

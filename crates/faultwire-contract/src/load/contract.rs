@@ -3,7 +3,7 @@
 use super::conditions::conditions;
 use super::head::{Head, is_version, well_formed};
 use super::section::{Section, Text, read_file};
-use super::{code, policy, rule, surface};
+use super::{code, next, policy, rule, surface};
 use crate::code::Code;
 use crate::contract::{Contract, Example, Index, Release};
 use crate::mistake::{Mistakes, nearest};
@@ -22,6 +22,7 @@ const TABLES: &[&str] = &[
     "retry",
     "alert",
     "conditions",
+    "next",
     "code",
     "rule",
     "redact",
@@ -71,6 +72,7 @@ fn read(root: &Section<'_>, source: Source) -> Option<Contract> {
     let surfaces = surface::Reader { profiles: &profiles, defaults: &defaults };
     let (mcp, http, success) = surfaces.read(root);
     surface::check_facts(root, [mcp.as_ref(), http.as_ref()], &codes, &places, &retry);
+    let next = next::next(root);
     let releases = releases(root, &known);
     let examples = examples(root, &known, &profiles);
 
@@ -98,6 +100,7 @@ fn read(root: &Section<'_>, source: Source) -> Option<Contract> {
         fallback: fallback?,
         invariant: invariant.or(fallback)?,
         conditions: conditions?,
+        next,
         mcp: mcp?,
         http,
         success,

@@ -10,6 +10,7 @@ use crate::retry::{Backoff, RetryClass};
 pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     let mut policy = TextPolicy {
         canonical: false,
+        keeps_tail: false,
         message_bytes: 1024,
         suggestion_bytes: 512,
         details_bytes: 8192,
@@ -28,6 +29,7 @@ pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     };
     section.allow(&[
         "message",
+        "message_cut",
         "message_bytes",
         "suggestion_bytes",
         "details_bytes",
@@ -38,6 +40,7 @@ pub(super) fn text(root: &Section<'_>) -> TextPolicy {
         "invalid_details",
     ]);
     policy.canonical = canonical(&section);
+    policy.keeps_tail = keeps_tail(&section);
     let bounds = [
         ("message_bytes", &mut policy.message_bytes),
         ("suggestion_bytes", &mut policy.suggestion_bytes),
@@ -74,6 +77,22 @@ fn canonical(section: &Section<'_>) -> bool {
         other => {
             let what = format!("\"message\" of [text] is {other:?}");
             let help = "write \"redacted\" (the failure's text, made safe) or \"canonical\" (the row's own)";
+            section.log.note(&word.at, what, help);
+            false
+        }
+    }
+}
+
+fn keeps_tail(section: &Section<'_>) -> bool {
+    let Some(word) = section.text("message_cut") else {
+        return false;
+    };
+    match word.value {
+        "middle" => true,
+        "end" => false,
+        other => {
+            let what = format!("\"message_cut\" of [text] is {other:?}");
+            let help = "write \"end\" (the beginning is kept) or \"middle\" (both ends are kept)";
             section.log.note(&word.at, what, help);
             false
         }

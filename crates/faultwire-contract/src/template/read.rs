@@ -209,6 +209,7 @@ impl<'de> Reading<'de> {
             Slot::Outcome => report.outcome = Option::deserialize(d)?,
             Slot::Tool => report.tool = Option::deserialize(d)?,
             Slot::Method => report.method = Option::deserialize(d)?,
+            Slot::Next => report.next = Some(words(d)?),
             Slot::Suggestion => report.suggestion = Option::deserialize(d)?,
             Slot::Details => report.details = Option::deserialize(d)?,
             Slot::Data => report.data = Option::deserialize(d)?,

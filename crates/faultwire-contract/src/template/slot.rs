@@ -65,6 +65,7 @@ slots! {
     Title = "title", Words, always;
     Category = "category", Category, always;
     Action = "action", Words, always;
+    Next = "next", Words, always;
     Alert = "alert", Alert, always;
     Status = "status", Status, always;
     ProblemType = "type", Words, always;

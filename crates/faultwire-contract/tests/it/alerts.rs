@@ -21,7 +21,8 @@ fn pages(events: &[(u64, &str, &str)]) -> Vec<(usize, usize)> {
     let mut alerts = Alerts::new(&contract, DEFAULT_CAPACITY);
     let mut found = Vec::new();
     for (i, (ms, client, code)) in events.iter().enumerate() {
-        if let Some(page) = alerts.observe(Duration::from_millis(*ms), client, code).unwrap() {
+        if let Some(page) = alerts.observe(Duration::from_millis(*ms), client, code, None).unwrap()
+        {
             found.push((i, page.count));
         }
     }
@@ -76,7 +77,7 @@ fn o7_clients_and_codes_are_counted_apart() {
 #[test]
 fn an_unknown_code_is_told_apart() {
     let contract = owlclaw();
-    assert!(Alerts::new(&contract, 10).observe(Duration::ZERO, "a", "nope").is_none());
+    assert!(Alerts::new(&contract, 10).observe(Duration::ZERO, "a", "nope", None).is_none());
 }
 
 #[test]
@@ -86,12 +87,15 @@ fn a_million_clients_take_bounded_memory() {
     let mut paged = Vec::new();
     for i in 0..1_000_000u64 {
         let client = format!("client-{i}-{}", "x".repeat((i % 400) as usize));
-        alerts.observe(Duration::from_millis(i / 100), &client, WARNING).unwrap();
+        alerts.observe(Duration::from_millis(i / 100), &client, WARNING, None).unwrap();
         assert!(alerts.remembered() <= 10_001);
         // One that keeps failing is seen in the flood.
         if i % 2_000 == 0
             && i < 20_000
-            && alerts.observe(Duration::from_millis(i / 100), "hot", WARNING).unwrap().is_some()
+            && alerts
+                .observe(Duration::from_millis(i / 100), "hot", WARNING, None)
+                .unwrap()
+                .is_some()
         {
             paged.push(i / 2_000);
         }
@@ -107,7 +111,12 @@ fn clients_that_went_quiet_are_forgotten_without_loss() {
     for window in 0..20u64 {
         for client in 0..100 {
             alerts
-                .observe(Duration::from_secs(window * 301), &format!("{window}-{client}"), WARNING)
+                .observe(
+                    Duration::from_secs(window * 301),
+                    &format!("{window}-{client}"),
+                    WARNING,
+                    None,
+                )
                 .unwrap();
         }
         assert!(alerts.remembered() <= 200);
@@ -158,7 +167,7 @@ proptest! {
         for (step, client, other) in steps {
             t += step;
             let code = if other { OTHER } else { WARNING };
-            let page = alerts.observe(Duration::from_millis(t), &client.to_string(), code).unwrap();
+            let page = alerts.observe(Duration::from_millis(t), &client.to_string(), code, None).unwrap();
             prop_assert_eq!(page.map(|p| p.count), model.observe(t, (client, other)));
         }
     }

@@ -17,6 +17,7 @@ mod round_trip;
 mod schemas;
 mod sixth;
 mod sources;
+mod standard;
 mod support;
 mod tuitbot;
 mod workrail;

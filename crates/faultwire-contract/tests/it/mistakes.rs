@@ -142,6 +142,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("test whose fault cannot be read", "fault = '''{\"code\"", "fault = '''{code"),
     ("test of an unknown code", "fault = '''{\"code\":\"H-200\"", "fault = '''{\"code\":\"H-222\""),
     ("test that expects nothing", "\nmcp = '''[\"stoerung\",", "\nmpc = '''[\"stoerung\","),
+    ("next with an unknown slot", "[[release]]", "[next]\ntimeout = \"Ask {who}.\"\n[[release]]"),
+    (
+        "next that cannot always be said",
+        "[[release]]",
+        "[next]\ntimeout = \"Wait {wait}.\"\n[[release]]",
+    ),
+    ("next of no condition", "[[release]]", "[next]\ntimeouts = \"Wait.\"\n[[release]]"),
+    (
+        "alert of no origin",
+        "413\nalert = \"log\"",
+        "413\nalert = { any = \"log\", moon = \"log\" }",
+    ),
     ("test of an unknown profile", "profile = \"full\"", "profile = \"ful\""),
 ];
 

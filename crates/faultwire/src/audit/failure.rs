@@ -55,6 +55,7 @@ fn report(out: &mut Vec<u8>, report: &Report) -> Result<(), Error> {
     word(out, r#","retry":"#, report.retry.map(RetryClass::name));
     any(out, r#","retry_after_ms":"#, report.retry_after_ms.as_ref())?;
     any(out, r#","status":"#, report.status.as_ref())?;
+    text(out, r#","next":"#, report.next.as_deref());
     text(out, r#","suggestion":"#, report.suggestion.as_deref());
     any(out, r#","details":"#, report.details.as_ref())?;
     any(out, r#","data":"#, report.data.as_ref())?;
@@ -196,7 +197,7 @@ impl<'a> PrivateSide<'a> {
 
 #[cfg(test)]
 mod tests {
-    use faultwire_contract::Reset;
+    use faultwire_contract::{Hints, Reset};
     use serde_json::json;
 
     use super::*;
@@ -216,6 +217,10 @@ mod tests {
             retry: Some(RetryClass::After),
             retry_after_ms: Some(u64::MAX),
             status: Some(503),
+            next: text("call again"),
+            // Both are used up when a fault is made.
+            hints: Hints::default(),
+            repeatable: None,
             suggestion: text("wait"),
             details: Some(json!({"a": [1, null]})),
             data: Some(json!([u64::MAX])),

@@ -40,7 +40,7 @@ impl Entry {
             contract: &contract.name,
             contract_version: &contract.version,
             category: &fault.code().category,
-            alert: &fault.code().alert,
+            alert: fault.code().alert_of(fault.public().origin),
             fault: &told(fault),
             private: PrivateSide::of(fault, PRIVATE_BYTES, PRIVATE_DEPTH),
             call,
