@@ -32,7 +32,7 @@ macro_rules! builtins {
 builtins!["standard", "kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
 /// The contract that speaks where nobody chose one.
-pub const DEFAULT: &str = "owlclaw";
+pub const DEFAULT: &str = "standard";
 
 impl Builtin {
     /// The contract itself.

@@ -61,8 +61,11 @@ impl Next {
         let fill = |all: &[Sentence]| all.iter().find_map(|s| s.fill(report, delay));
         let row = self.rows.iter().find(|(of, _)| Some(*of) == condition);
         let own = row.and_then(|(_, sentences)| fill(sentences));
-        let is_unsafe =
-            report.outcome == Some(Outcome::MaybeExecuted) && report.repeatable != Some(true);
+        // Where no tool is reached, none can have run, although the call was sent.
+        let reaches = condition.is_none_or(|c| c.reported_outcome() != Outcome::NotSent);
+        let is_unsafe = reaches
+            && report.outcome == Some(Outcome::MaybeExecuted)
+            && report.repeatable != Some(true);
         let Some(warning) = is_unsafe.then(|| fill(&self.maybe_executed)).flatten() else {
             return own;
         };

@@ -182,6 +182,14 @@ impl Misfit {
         Self { issues: vec![Issue::new(path, said)] }
     }
 
+    /// The arguments that are missing, if that is all that is wrong.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let is_missing = |issue: &Issue| issue.aspect == Aspect::Missing && !issue.path.is_empty();
+        let paths: Vec<&str> = self.issues.iter().map(|issue| issue.path.as_str()).collect();
+        self.issues.iter().all(is_missing).then(|| paths.join(", ")).filter(|all| !all.is_empty())
+    }
+
     /// The finer case, from the first issue.
     #[must_use]
     pub fn aspect(&self) -> Option<Aspect> {

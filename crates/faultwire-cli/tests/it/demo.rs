@@ -15,7 +15,7 @@ fn the_demo_shows_both_sides() {
     assert!(scene("leak")["without"]["saw"].as_str().unwrap().contains("hunter2"));
     assert!(!scene("leak")["with"].to_string().contains("hunter2"));
     assert!(scene("hang")["without"]["waited_ms"].as_u64().unwrap() >= 3000);
-    assert_eq!(scene("hang")["with"]["code"], "runtime.timeout");
+    assert_eq!(scene("hang")["with"]["code"], "timeout");
     assert!(scene("crash")["without"]["saw"].as_str().unwrap().contains("closed"));
     // Everything that failed is in the log, and the log is a whole one.
     let failed: Vec<&Value> = scenes.iter().filter(|s| s["with"]["code"].is_string()).collect();
@@ -56,7 +56,7 @@ fn the_demo_fits_on_a_terminal_of_any_size() {
         let text = anstream::adapter::strip_str(&painted).to_string();
         assert!(text.lines().count() < lines, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
-        for word in ["hunter2", "runtime.timeout", "retry after 2 s, ", "faultwire wrap -- CMD"] {
+        for word in ["hunter2", "timeout", "retry after 2 s, ", "faultwire wrap -- CMD"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let log = text.split_whitespace().find(|word| word.contains("faultwire-demo-")).unwrap();

@@ -19,6 +19,9 @@ pub fn faultwire(args: &[&str], input: impl AsRef<[u8]>) -> Ran {
     run(command(args), input.as_ref())
 }
 
+/// The contract of tests that name none: they were written in its words.
+const CONTRACT: &str = "owlclaw";
+
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_faultwire"));
     command
@@ -27,6 +30,11 @@ pub fn command(args: &[&str]) -> Command {
         .env_remove("FAULTWIRE_AUDIT")
         .env_remove("DEBUG_STACK")
         .env("NO_COLOR", "1");
+    // What a file says goes after the environment, and a code is explained in every contract that
+    // has it.
+    if !args.contains(&"--config") && args.first() != Some(&"explain") {
+        command.env("FAULTWIRE_CONTRACT", CONTRACT);
+    }
     command
 }
 
@@ -72,7 +80,8 @@ impl Ran {
 }
 
 /// The built-in contracts' names.
-pub const BUILTINS: [&str; 5] = ["kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
+pub const BUILTINS: [&str; 6] =
+    ["standard", "kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
 /// The sixth contract's file.
 pub const HARBOUR: &str =

@@ -13,4 +13,5 @@ mod recovery;
 mod session;
 mod settings;
 mod soak;
+mod standard;
 mod transparency;

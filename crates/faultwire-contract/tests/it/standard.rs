@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use faultwire_contract::{
-    Alerts, Condition, DEFAULT_CAPACITY, Origin, Profile, Surface, bound, builtin,
+    Alerts, Condition, DEFAULT_CAPACITY, Origin, Outcome, Profile, Surface, bound, builtin,
 };
 use serde_json::{Value, json};
 
@@ -145,6 +145,10 @@ fn s4_next_never_advises_to_repeat_what_may_have_run() {
             next(&fault.to_string())
         };
         let warned = told("maybe_executed", false);
+        if condition.reported_outcome() == Outcome::NotSent {
+            assert!(!warned.contains("may have run"), "no tool is reached: {condition}: {warned}");
+            continue;
+        }
         assert!(warned.contains("may have run"), "{condition}: {warned}");
         if contract.code(code).unwrap().default_retry().is_retryable() {
             assert!(warned.starts_with("The tool may have run"), "{condition}: {warned}");

@@ -1,8 +1,8 @@
 //! Making the fault of a failure: what is known of session and call is added to what was reported.
 
-use faultwire_contract::{Condition, Fault, Meta, Report};
+use faultwire_contract::{Condition, Fault, Meta, Report, Safety};
 
-use crate::call::Call;
+use crate::call::{Call, Method};
 use crate::edge;
 use crate::party::Party;
 use crate::request::Story;
@@ -17,6 +17,9 @@ pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: 
     report.tool = report.tool.or_else(|| call.tool().map(named));
     report.trace = report.trace.or_else(|| call.trace.as_deref().map(str::to_owned));
     report.method.get_or_insert_with(|| call.method.name().to_owned());
+    // Only tools have effects.
+    let is_safe = || call.method != Method::ToolsCall || call.facts().safety != Safety::Unknown;
+    report.repeatable.get_or_insert_with(is_safe);
     accepted(party, report)
 }
 

@@ -80,6 +80,7 @@ impl Link {
             Failing::finer(self.contract(), Condition::InvalidArguments, misfit.aspect())
                 .saying(misfit.message(name))
                 .outcome(Outcome::NotSent);
+        failing.report.hints.missing = misfit.missing();
         failing.report.details = Some(misfit.details());
         failing.report.suggestion =
             Some(format!("Mend the arguments; tools/list has the schema of {name}"));

@@ -113,7 +113,9 @@ impl Link {
                 // Nobody is led to a tool that is kept from them.
                 let near =
                     near.filter(|near| call.party().is_none_or(|p| p.may_use(Kind::Tool, near)));
-                failing.report.suggestion = near.map(|near| format!("Did you mean {near:?}?"));
+                failing.report.suggestion =
+                    near.as_ref().map(|near| format!("Did you mean {near:?}?"));
+                failing.report.hints.nearest = near;
             }
             Condition::InvalidArguments => {
                 let arguments = call.story().arguments.map(|a| a.to_string());
@@ -123,6 +125,7 @@ impl Link {
                 // What only the server noticed is an issue, too (W4).
                 let said = failing.report.message.as_deref().unwrap_or_default();
                 let misfit = misfit.unwrap_or_else(|| Misfit::told_by_handler(said));
+                failing.report.hints.missing = misfit.missing();
                 failing.report.details.get_or_insert_with(|| misfit.details());
             }
             _ => {}

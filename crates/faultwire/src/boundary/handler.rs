@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use faultwire_contract::{Answers, Aspect, Condition, Outcome, Report};
+use faultwire_contract::{Answers, Aspect, Condition, Hints, Outcome, Report};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
@@ -234,6 +234,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             Report {
                 condition: Some(condition),
                 message: Some(misfit.message(name)),
+                hints: Hints { missing: misfit.missing(), ..Hints::default() },
                 details: Some(misfit.details()),
                 suggestion: Some(format!(
                     "Mend the arguments; tools/list has the schema of {name}"

@@ -119,7 +119,8 @@ fn what_a_client_has_ordered_is_ordered_again() {
 fn a_server_that_cannot_start_is_given_up_with_a_clear_fault() {
     let config = Dir::new();
     let file = config.join("faultwire.toml");
-    std::fs::write(&file, "[restart]\nlimit = 2\nbase = \"20ms\"\n").unwrap();
+    std::fs::write(&file, "contract = \"owlclaw\"\n[restart]\nlimit = 2\nbase = \"20ms\"\n")
+        .unwrap();
     let mut client = Client::wrap(&["--config", &file], &["sh", "-c", "exit 7"]);
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
     let reply = client.ask("initialize", &params);
