@@ -20,4 +20,5 @@ mod sources;
 mod standard;
 mod support;
 mod tuitbot;
+mod usefulness;
 mod workrail;

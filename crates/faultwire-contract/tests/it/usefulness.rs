@@ -1,0 +1,223 @@
+//! Is the agent better off? Every case of `corpus/useful` through the default contract: whether the
+//! failure is seen, its code, its retry answer, the facts that must be readable, the secrets that
+//! must not (U1–U5, S2). `cargo nextest run -p faultwire-contract -E 'test(usefulness)' --no-capture`
+//! prints the figures, `FAULTWIRE_MISSES=1` the cases behind them, but for servers that are set aside.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use faultwire_contract::{
+    Contract, DEFAULT, Fault, Profile, ResultOptions, Surface, builtin, classify,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::STAMP;
+
+#[derive(Deserialize)]
+struct File {
+    server: String,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    reply: Value,
+    want: Want,
+}
+
+#[derive(Deserialize)]
+struct Want {
+    failure: bool,
+    codes: Vec<String>,
+    retryable: bool,
+    facts: Vec<String>,
+    secrets: Vec<String>,
+}
+
+/// Right answers of all.
+#[derive(Clone, Copy, Default)]
+struct Share(usize, usize);
+
+impl Share {
+    fn count(&mut self, right: bool) {
+        self.0 += usize::from(right);
+        self.1 += 1;
+    }
+
+    /// Per mille.
+    fn of_thousand(self) -> usize {
+        self.0 * 1000 / self.1.max(1)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = self.of_thousand();
+        write!(f, "{:>3}.{} % ({} of {})", share / 10, share % 10, self.0, self.1)
+    }
+}
+
+#[derive(Default)]
+struct Figures {
+    seen: Share,
+    code: Share,
+    retry: Share,
+    facts: Share,
+    secrets: Share,
+}
+
+impl Figures {
+    fn add(&mut self, contract: &Arc<Contract>, server: &str, case: &Case, shows: bool) {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result": case.reply.get("result"),
+                           "error": case.reply.get("error") });
+        let line: serde_json::Map<String, Value> =
+            line.as_object().unwrap().clone().into_iter().filter(|(_, v)| !v.is_null()).collect();
+        let line = Value::Object(line).to_string();
+        let failure = classify(contract, line.as_bytes());
+        let want = &case.want;
+        let mut miss = |what: &str, told: &str| {
+            if shows {
+                println!("{what}: {server} {}: {told}", case.id);
+            }
+        };
+        self.seen.count(failure.is_some() == want.failure);
+        let Some(failure) = failure else {
+            if want.failure {
+                miss("unseen", &line);
+            }
+            return;
+        };
+        if !want.failure {
+            return miss("a success called a failure", &line);
+        }
+        let fault = Fault::new(contract, failure.report, &STAMP).unwrap();
+        let envelope = fault.envelope(Surface::Mcp, Profile::default());
+        let told = String::from_utf8(envelope).unwrap();
+        let is_right = want.codes.contains(&fault.code().id);
+        self.code.count(is_right);
+        if !is_right {
+            miss(&format!("not {:?}", want.codes), &told);
+        }
+        let retryable = fault.retry().is_retryable();
+        self.retry.count(retryable == want.retryable);
+        let result = fault.call_tool_result(Profile::default(), ResultOptions::default());
+        let mut texts = String::new();
+        readable(&serde_json::from_slice(&result).unwrap(), &mut texts);
+        let has_facts = want.facts.iter().all(|fact| texts.contains(fact.as_str()));
+        self.facts.count(has_facts);
+        if !has_facts {
+            miss(&format!("hides {:?}", want.facts), &told);
+        }
+        for secret in &want.secrets {
+            let is_out = !texts.contains(secret.as_str());
+            self.secrets.count(is_out);
+            if !is_out {
+                miss(&format!("shows {secret:?}"), &told);
+            }
+        }
+    }
+}
+
+/// All texts of a value, as a person reads them.
+fn readable(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => {
+            out.push_str(text);
+            out.push('\n');
+        }
+        Value::Array(all) => all.iter().for_each(|one| readable(one, out)),
+        Value::Object(all) => all.iter().for_each(|(name, one)| {
+            out.push_str(name);
+            out.push('\n');
+            readable(one, out);
+        }),
+        other => out.push_str(&format!("{other}\n")),
+    }
+}
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/useful")
+}
+
+fn files() -> Vec<(String, File)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(corpus()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "json") {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = fs::read_to_string(&path).unwrap();
+            let file = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            files.push((name, file));
+        }
+    }
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    files
+}
+
+#[test]
+fn usefulness_of_the_default_contract() {
+    let contract = builtin(DEFAULT).unwrap();
+    let held_out = fs::read_to_string(corpus().join("held-out.txt")).unwrap();
+    let held_out: HashSet<&str> = held_out.lines().collect();
+    let shows = std::env::var_os("FAULTWIRE_MISSES").is_some();
+    let mut figures = [Figures::default(), Figures::default()];
+    for (name, file) in files() {
+        let aside = held_out.contains(name.as_str());
+        for case in &file.cases {
+            figures[usize::from(aside)].add(&contract, &file.server, case, shows && !aside);
+        }
+    }
+    for (which, figures) in ["tuned", "set aside"].iter().zip(&figures) {
+        println!("{which} servers");
+        let rows = [
+            ("failure or success", figures.seen),
+            ("code", figures.code),
+            ("retryable", figures.retry),
+            ("facts readable", figures.facts),
+            ("secrets out", figures.secrets),
+        ];
+        for (row, share) in rows {
+            println!("  {row:<20}{share}");
+        }
+    }
+    let [tuned, aside] = figures;
+    // What holds today; it only rises.
+    for (figures, floor) in [(tuned, [929, 590, 933, 918]), (aside, [901, 589, 934, 875])] {
+        let shares = [figures.seen, figures.code, figures.retry, figures.facts];
+        for (share, floor) in shares.into_iter().zip(floor) {
+            assert!(share.of_thousand() >= floor, "{share} is less than {floor} per mille");
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_labelled_as_it_says() {
+    let codes: Vec<String> =
+        builtin(DEFAULT).unwrap().codes().iter().map(|code| code.id.clone()).collect();
+    let (mut failures, mut servers) = (0, 0);
+    for (name, file) in files() {
+        servers += 1;
+        let mut ids = HashSet::new();
+        for case in &file.cases {
+            let (id, want) = (&case.id, &case.want);
+            assert!(ids.insert(id), "{name}: {id} twice");
+            failures += usize::from(want.failure);
+            assert_eq!(want.failure, !want.codes.is_empty(), "{name} {id}");
+            assert!(want.codes.iter().all(|code| codes.contains(code)), "{name} {id}");
+            let mut texts = String::new();
+            readable(&case.reply, &mut texts);
+            // A text that is JSON is read, too.
+            let plain = texts.replace("\\\"", "\"").replace("\\\\", "\\").replace("\\n", "\n");
+            for fact in want.facts.iter().chain(&want.secrets) {
+                let is_there = texts.contains(fact.as_str()) || plain.contains(fact.as_str());
+                assert!(is_there, "{name} {id}: {fact}");
+            }
+        }
+    }
+    assert!(failures >= 600 && servers >= 20, "{failures} failures of {servers} servers");
+}
