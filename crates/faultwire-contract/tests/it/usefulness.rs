@@ -2,6 +2,7 @@
 //! failure is seen, its code, its retry answer, the facts that must be readable, the secrets that
 //! must not (U1–U5, S2). `cargo nextest run -p faultwire-contract -E 'test(usefulness)' --no-capture`
 //! prints the figures, `FAULTWIRE_MISSES=1` the cases behind them, but for servers that are set aside.
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a person asks for figures")]
 
 use std::collections::HashSet;
 use std::fmt;
@@ -80,7 +81,7 @@ impl Figures {
         let line = Value::Object(line).to_string();
         let failure = classify(contract, line.as_bytes());
         let want = &case.want;
-        let mut miss = |what: &str, told: &str| {
+        let miss = |what: &str, told: &str| {
             if shows {
                 println!("{what}: {server} {}: {told}", case.id);
             }
