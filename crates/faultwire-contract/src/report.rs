@@ -66,7 +66,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// What is known that helps to act: texts for the slots of `[next]`.
-    #[serde(default, skip_serializing_if = "Hints::is_empty")]
+    #[serde(default, skip_serializing_if = "Hints::is_empty", deserialize_with = "or_null")]
     pub hints: Hints,
     /// Whether the tool only reads or is idempotent, so that calling it twice does no harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,19 +122,19 @@ impl Report {
 
 /// What is known that helps to act.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Hints {
     /// The tool, method or property of nearly the name that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
     /// The arguments that are missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The values that are allowed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
     /// The directories that may be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
 }
 
@@ -273,6 +273,7 @@ macro_rules! only_objects {
 
 only_objects! {
     Report, "a fault, which is an object";
+    Hints, "an object of hints";
     Session, "an object of session facts";
     Meta, "an object of facts about the call";
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use faultwire::audit::{Alarm, Disk, Expect, Log, Options, each_line, verify};
 use serde_json::Value;
 
-use crate::support::{Dir, command};
+use crate::support::{CONTRACT, Dir, command};
 
 /// Small segments and many checkpoints, so that everything happens in a short run.
 const SETTINGS: [&str; 4] = ["--segment-bytes", "3000", "--checkpoint-every", "5"];
@@ -127,6 +127,7 @@ fn strace(dir: &Path, options: &[&str], trace: &Path) -> Command {
     let mut program = append(dir);
     program.args(["--in-flight", "1"]);
     let mut command = Command::new("strace");
+    command.env("FAULTWIRE_CONTRACT", CONTRACT);
     command.args(["-f", "-y", "-s", "100000", "-o"]).arg(trace);
     for name in ["audit-log.jsonl", "audit-log.000001.jsonl", "audit-log.000002.jsonl"] {
         command.arg("-P").arg(dir.join(name));
@@ -204,6 +205,7 @@ fn k10_no_answer_leaves_before_its_record_is_synced() {
     let trace = dir.path().join("trace");
     let log = dir.path().join("log");
     let mut command = Command::new("strace");
+    command.env("FAULTWIRE_CONTRACT", CONTRACT);
     command.args(["-f", "-y", "-s", "1000000", "-e", "trace=write,fdatasync", "-o"]).arg(&trace);
     let program = append(&log);
     command.arg(program.get_program()).args(program.get_args());

@@ -20,7 +20,7 @@ pub fn faultwire(args: &[&str], input: impl AsRef<[u8]>) -> Ran {
 }
 
 /// The contract of tests that name none: they were written in its words.
-const CONTRACT: &str = "owlclaw";
+pub const CONTRACT: &str = "owlclaw";
 
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_faultwire"));

@@ -146,6 +146,8 @@ fn w7_options_are_named() {
     let nested =
         json!({"code": "NOT_FOUND", "session": ["id", "client", "role", "root", "phase", "hash"]});
     assert!(serde_json::from_value::<Report>(nested).is_err());
+    let nested = json!({"code": "NOT_FOUND", "hints": ["nearest", "missing", "allowed", "root"]});
+    assert!(serde_json::from_value::<Report>(nested).is_err());
     assert!(
         serde_json::from_value::<Report>(
             json!({"code": "NOT_FOUND", "session": null, "meta": null})
