@@ -33,6 +33,8 @@ pub(super) struct Asked {
     trace: Option<String>,
     /// The tool has a schema for its results, which an envelope does not fit.
     pub has_output_schema: bool,
+    /// Asking twice does no harm: only tools have effects, and not all of them.
+    pub repeatable: bool,
     /// The server has the tool.
     pub is_known: bool,
     /// How many sessions were begun before it.
@@ -71,6 +73,7 @@ impl Asked {
             client: None,
             trace: None,
             has_output_schema: false,
+            repeatable: true,
             is_known: false,
             turn: 0,
         }
@@ -255,6 +258,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         report.tool = report.tool.take().or_else(|| asked.tool.clone());
         report.method.get_or_insert_with(|| asked.method.to_owned());
         report.trace = report.trace.take().or_else(|| asked.trace.clone());
+        report.repeatable.get_or_insert(asked.repeatable);
         report.outcome =
             report.outcome.or(Some(Outcome::MaybeExecuted).filter(|_| report.condition.is_none()));
         let Session { id, client, role, workspace_root, phase, plan_hash } = self.known_session();

@@ -98,6 +98,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         asked.turn = self.turn();
         asked.arguments = request.arguments.clone().map(Value::Object);
         asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
+        asked.repeatable = tool.as_ref().is_some_and(is_repeatable);
         let against = tool
             .as_ref()
             .and_then(|tool| self.out_of_turn(&asked, tool).or_else(|| self.misfit(tool, &asked)));
@@ -245,4 +246,12 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             .into(),
         )
     }
+}
+
+/// Whether a tool only reads, or may run twice, as its annotations have it (A7).
+fn is_repeatable(tool: &Tool) -> bool {
+    let hints = tool.annotations.as_ref();
+    hints.is_some_and(|hints| {
+        hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+    })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
 use faultwire::contract::{Meta, Profile, Session, Surface};
-use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, tuitbot, workrail};
+use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, standard, tuitbot, workrail};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::handler::server::wrapper::Parameters;
@@ -91,6 +91,11 @@ impl Server {
 
     #[tool(description = "Never answers")]
     async fn hangs(&self) -> String {
+        std::future::pending().await
+    }
+
+    #[tool(description = "Never finds what it reads", annotations(read_only_hint = true))]
+    async fn reads_for_ever(&self) -> String {
         std::future::pending().await
     }
 }
@@ -181,6 +186,18 @@ async fn k9_k13_whatever_a_handler_does_is_one_envelope_and_recorded() {
     assert!(told.contains("at ") && !told.contains("ann"), "{told}");
     // The server is still there.
     assert_eq!(pair.call("greet", json!({ "name": "Bob" })).await.is_error, Some(false));
+}
+
+#[tokio::test]
+async fn s4_only_a_tool_that_reads_may_be_called_again_after_a_timeout() {
+    let pair = Pair::start::<standard::Code>(|b| b.deadline(Duration::from_millis(200))).await;
+    let writes = pair.fails::<standard::Code>("hangs", json!({})).await["error"].take();
+    let reads = pair.fails::<standard::Code>("reads_for_ever", json!({})).await["error"].take();
+    assert_eq!((&writes["code"], &reads["code"]), (&json!("timeout"), &json!("timeout")));
+    assert!(writes["next"].as_str().unwrap().starts_with("The tool may have run"), "{writes}");
+    assert!(reads["next"].as_str().unwrap().starts_with("Call again"), "{reads}");
+    let told = pair.fails::<standard::Code>("greet", json!({})).await["error"].take();
+    assert_eq!(told["next"], "Add name, then call again.", "{told}");
 }
 
 #[tokio::test]
