@@ -49,7 +49,7 @@ pub struct Treatment {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Arguments {
-    /// They are not looked at
+    /// Only names that a lenient parser takes for a declared property are refused
     Off,
     /// They are sent, and stderr tells of it
     Warn,
