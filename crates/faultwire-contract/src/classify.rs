@@ -5,13 +5,18 @@
 //! the contract's rules, then by the shared ones, and last by its shape alone.
 
 mod closer;
+mod context;
+mod embedded;
 mod evidence;
 mod lately;
+mod mask;
 mod names;
+mod own_words;
 mod peek;
 pub(crate) mod rule;
 mod scan;
 pub(crate) mod soft;
+mod status;
 
 use std::time::Duration;
 
@@ -22,7 +27,9 @@ use crate::condition::{Aspect, Condition};
 use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Origin;
 use crate::report::Report;
+pub use context::{Answers, CallContext, SoftFailures};
 use evidence::Evidence;
+pub use mask::MaskKind;
 pub use peek::{CUT_OFF, Line, Sort, peek};
 use peek::{Message, Peek};
 use rule::{Shape, Then};
@@ -60,41 +67,86 @@ pub fn classify(contract: &Contract, line: &[u8]) -> Option<Failure> {
     peek(line).failure(contract, Answers::ToolCall)
 }
 
-/// What a reply answers. Only what a tool gave can be a failure that is dressed as a success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
-    /// `tools/call`.
-    ToolCall,
-    /// Any other method.
-    Other,
+/// The same for the reply to a call of which more is known.
+#[must_use]
+pub fn classify_call(contract: &Contract, line: &[u8], context: &CallContext<'_>) -> Judgement {
+    peek(line).judge(contract, context)
+}
+
+/// What a reply is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// A success, or no reply at all.
+    Success,
+    /// A success that reads like a failure: it passes untouched, and is noted (U5).
+    Suspect(Failure),
+    /// A failure.
+    Failure(Failure),
+}
+
+impl Judgement {
+    /// The failure, if it is one.
+    #[must_use]
+    pub fn failure(self) -> Option<Failure> {
+        match self {
+            Self::Failure(failure) => Some(failure),
+            Self::Success | Self::Suspect(_) => None,
+        }
+    }
 }
 
 impl Line<'_> {
     /// The failure that the line is, if it is one.
     #[must_use]
     pub fn failure(&self, contract: &Contract, answers: Answers) -> Option<Failure> {
-        let evidence = match &self.message {
-            Message::Other => return None,
-            Message::Malformed(why) => return Some(malformed(contract, why)),
+        self.judge(contract, &CallContext::of(answers)).failure()
+    }
+
+    /// What the line is, in the light of the call that it answers.
+    #[must_use]
+    pub fn judge(&self, contract: &Contract, context: &CallContext<'_>) -> Judgement {
+        let mut evidence = match &self.message {
+            Message::Other => return Judgement::Success,
+            Message::Malformed(why) => return Judgement::Failure(malformed(contract, why)),
             Message::Error(raw) => evidence::of_error(raw),
-            Message::Result(_) | Message::OddResult if answers == Answers::Other => return None,
-            Message::OddResult => return Some(malformed(contract, "a result that is no object")),
+            Message::Result(_) | Message::OddResult if context.answers == Answers::Other => {
+                return Judgement::Success;
+            }
+            Message::OddResult => {
+                return Judgement::Failure(malformed(contract, "a result that is no object"));
+            }
             Message::Result(result) if result.is_error => {
                 evidence::of_result(result, Shape::ToolError)
             }
-            Message::Result(result) => soft_failure(contract, result)?,
+            Message::Result(result) => return soft_failure(contract, result, context),
         };
-        Some(from_evidence(contract, evidence))
+        evidence.settle(context);
+        Judgement::Failure(from_evidence(contract, evidence))
     }
 }
 
 /// A failure dressed as a success, or an envelope that lost its `isError`.
-fn soft_failure(contract: &Contract, result: &Peek<'_>) -> Option<Evidence> {
-    if !soft::may_fail(result) && !may_be_envelope(contract, result) {
-        return None;
+fn soft_failure(contract: &Contract, result: &Peek<'_>, context: &CallContext<'_>) -> Judgement {
+    let is_envelope = may_be_envelope(contract, result);
+    let is_off = context.soft_failures == SoftFailures::Off;
+    if !is_envelope && (is_off || !soft::may_fail(result)) {
+        return Judgement::Success;
     }
-    let evidence = evidence::of_result(result, Shape::SoftFailure);
-    (soft::fails(&evidence) || envelope(contract, &evidence).is_some()).then_some(evidence)
+    let mut evidence = evidence::of_result(result, Shape::SoftFailure);
+    if is_envelope && envelope(contract, &evidence).is_some() {
+        evidence.settle(context);
+        return Judgement::Failure(from_evidence(contract, evidence));
+    }
+    let Some(doubt) = soft::judge(&mut evidence, context).filter(|_| !is_off) else {
+        return Judgement::Success;
+    };
+    let failure = from_evidence(contract, evidence);
+    match (context.soft_failures, doubt) {
+        (SoftFailures::Rewrite, _) | (SoftFailures::Auto, soft::Doubt::None) => {
+            Judgement::Failure(failure)
+        }
+        _ => Judgement::Suspect(failure),
+    }
 }
 
 /// Whether everything that the contract's envelopes must have is somewhere in the only text.
@@ -164,6 +216,7 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     let delay = evidence.retry_after.filter(|_| row.retry.iter().any(|class| class.takes_delay()));
     let delay = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
     report.retry_after_ms = report.retry_after_ms.or(delay);
+    report.details = report.details.or(evidence.facts);
     // A body that says nothing in words is no message.
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
     let said = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);

@@ -15,7 +15,7 @@ mod keywords;
 pub(crate) mod rule;
 mod scope;
 mod strip;
-mod view;
+pub(crate) mod view;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

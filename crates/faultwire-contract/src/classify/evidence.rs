@@ -1,6 +1,5 @@
 //! What a failing reply says about itself, taken apart once for all rules.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
@@ -10,13 +9,18 @@ use regex::Regex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::delay_of;
+use super::context::CallContext;
 use super::lately::Lately;
+use super::mask::{self, MaskKind};
+use super::own_words::OwnWords;
 use super::peek::Peek;
 use super::rule::Shape;
+use super::{delay_of, embedded, status};
 
-/// Rules look at this much of a text: what a failure is about stands at its beginning.
+/// Rules look at this much of a text's beginning, and at as much of its end: what a failure is about
+/// stands in its first or in its last lines.
 const LOOKED_AT: usize = 4096;
+const LOOKED_AT_END: usize = 2048;
 
 /// The facts that rules can match.
 #[derive(Debug)]
@@ -35,19 +39,85 @@ pub(crate) struct Evidence {
     pub bodies: Vec<String>,
     /// The structured part.
     pub body: Option<Value>,
+    /// The structured facts beside the words (U4).
+    pub facts: Option<Value>,
     /// What else was said, for rules only.
     aside: String,
+    /// What rules look at; filled by [`Evidence::settle`].
+    views: Views,
     /// Whether the text is all there is.
     pub only_text: bool,
     /// How many text blocks there were.
     pub texts: usize,
 }
 
+/// A text as rules see it.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    /// Without the client's own words: kinds of failures are read here, quotations included.
+    pub said: String,
+    /// Without quotations, paths, URLs and code, too: prose is read here.
+    pub words: String,
+    /// What was masked, and why.
+    pub masked: Vec<(String, MaskKind)>,
+    /// Whether the text repeats something of the call.
+    pub names_argument: bool,
+    /// Whether it repeats one value of the call whole: a path, a URL, an id.
+    pub names_whole_argument: bool,
+}
+
 impl Evidence {
-    /// The text that rules look at.
-    pub(crate) fn words(&self) -> Cow<'_, str> {
-        let head = &self.text[..self.text.floor_char_boundary(LOOKED_AT)];
-        if self.aside.is_empty() { head.into() } else { format!("{head}\n{}", self.aside).into() }
+    /// Takes the text apart for the rules, with what the client said itself left out (U1).
+    pub(super) fn settle(&mut self, context: &CallContext<'_>) {
+        let looked_at = self.looked_at();
+        let own = context.params.map(OwnWords::of);
+        let masks = mask::masks(&looked_at, own.as_ref());
+        self.views = Views {
+            said: mask::masked(&looked_at, &masks, |kind| kind == MaskKind::Argument).into_owned(),
+            words: mask::masked(&looked_at, &masks, |_| true).into_owned(),
+            names_whole_argument: own.as_ref().is_some_and(|own| own.is_named_whole(&looked_at)),
+            names_argument: masks.iter().any(|(_, kind)| *kind == MaskKind::Argument),
+            masked: masks
+                .iter()
+                .filter_map(|(range, kind)| Some((looked_at.get(range.clone())?.to_owned(), *kind)))
+                .collect(),
+        };
+        if self.codes.is_empty() {
+            self.codes.extend(leading_code(&self.views.said));
+        }
+        if self.body.is_none() {
+            for body in embedded::bodies(&self.views.said) {
+                self.take_codes(&body);
+                // Its words count as words, although they stand in quotation marks.
+                if let Some(said) = said(&body) {
+                    self.views.words.push('\n');
+                    let inner = mask::masks(&said, own.as_ref());
+                    self.views.words.push_str(&mask::masked(&said, &inner, |_| true));
+                }
+            }
+        }
+        self.status = self.status.or_else(|| status::in_text(&self.views.said));
+    }
+
+    /// The beginning and the end of what was said.
+    fn looked_at(&self) -> String {
+        let text = &self.text;
+        let mut looked_at = if text.len() <= LOOKED_AT + LOOKED_AT_END {
+            text.clone()
+        } else {
+            let head = &text[..text.floor_char_boundary(LOOKED_AT)];
+            let tail = &text[text.ceil_char_boundary(text.len() - LOOKED_AT_END)..];
+            format!("{head}\n{tail}")
+        };
+        if !self.aside.is_empty() {
+            looked_at.push('\n');
+            looked_at.push_str(&self.aside);
+        }
+        looked_at
+    }
+
+    pub(crate) fn views(&self) -> &Views {
+        &self.views
     }
 }
 
@@ -55,7 +125,7 @@ impl Evidence {
 impl Hash for Evidence {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.shape, &self.codes, self.rpc, self.status).hash(state);
-        self.words().hash(state);
+        (&self.views.said, &self.views.words).hash(state);
     }
 }
 
@@ -71,6 +141,9 @@ pub(super) fn of_error(raw: &str) -> Evidence {
     if let Some(data) = data.as_ref().filter(|d| d.is_object() || d.is_array()) {
         evidence.bodies.push(data.to_string());
         evidence.take_body(data);
+    }
+    if let Some(Value::String(text)) = &data {
+        evidence.facts = Some(Value::String(text.clone())).filter(|_| !text.is_empty());
     }
     evidence.aside = data
         .as_ref()
@@ -127,9 +200,11 @@ fn repeats(structured: &str, texts: &[String]) -> bool {
     let [text] = texts else {
         return object.is_empty();
     };
+    let parsed: Option<Value> = serde_json::from_str(text).ok();
+    let result = object.get("result").filter(|_| object.len() == 1);
     object.is_empty()
-        || (object.len() == 1 && object.get("result").and_then(Value::as_str) == Some(text))
-        || serde_json::from_str::<Value>(text).is_ok_and(|t| t == value)
+        || result.and_then(Value::as_str) == Some(text)
+        || parsed.is_some_and(|t| t == value || result == Some(&t))
 }
 
 /// A JSON string's text. Lone surrogates, which no Rust string can hold, become replacement
@@ -179,7 +254,9 @@ impl Evidence {
             retry_after: named_delay(&text),
             bodies: Vec::new(),
             body: None,
+            facts: None,
             aside: String::new(),
+            views: Views::default(),
             only_text: false,
             texts: 0,
             text,
@@ -190,26 +267,46 @@ impl Evidence {
         evidence
     }
 
-    /// The facts of the structured part, at its top or under `error`.
-    fn take_body(&mut self, body: &Value) {
-        let inner = body.get("error").filter(|e| e.is_object());
-        let parts = [Some(body), inner, body.get("data").filter(|d| d.is_object())];
+    /// The codes and numbers of a structured part, at its top, under `error` or in a list.
+    fn take_codes(&mut self, body: &Value) {
+        let object = |name: &str| body.get(name).filter(|member| member.is_object());
+        let listed = |list: Option<&'_ Value>| {
+            list.and_then(|l| l.get(0)).filter(|i| i.is_object()).cloned()
+        };
+        let first = listed(Some(body)).or_else(|| listed(body.get("errors")));
+        let parts = [Some(body), object("error"), object("data"), first.as_ref()];
         for part in parts.into_iter().flatten() {
-            let names = ["code", "error_code", "errorCode", "type"];
-            let named = names.iter().filter_map(|k| part.get(*k)?.as_str());
+            let names = ["code", "error_code", "errorCode", "type", "category", "error", "reason"];
+            let named = names.iter().filter_map(|k| part.get(*k)?.as_str()).filter(|c| is_code(c));
             self.codes.splice(0..0, named.map(str::to_owned));
             self.status = self.status.or_else(|| status_of(part));
             self.retry_after = delay_of(part).or(self.retry_after);
         }
+    }
+
+    /// The facts of the structured part.
+    fn take_body(&mut self, body: &Value) {
+        self.take_codes(body);
         // A soft failure speaks through its body; what stands beside it was meant as the success.
         let wordless = self.text.is_empty()
             || self.text.trim_start().starts_with('{')
             || self.shape == Shape::SoftFailure;
+        // A text that is the body itself has all its facts.
+        let is_whole = self.text.trim_start().starts_with(['{', '[']);
         if let Some(said) = said(body).filter(|_| wordless) {
+            self.facts = beside(body, &said);
             self.text = said;
+        } else if !is_whole {
+            self.facts = beside(body, &self.text);
         }
         self.body = Some(body.clone());
     }
+}
+
+/// Whether a text is a code and not a sentence.
+fn is_code(text: &str) -> bool {
+    let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':' | b'/');
+    (2..=64).contains(&text.len()) && text.bytes().all(part)
 }
 
 /// The sentence of a structured failure.
@@ -233,7 +330,34 @@ fn said(body: &Value) -> Option<String> {
     let of = |part: &Value| WORDS.iter().find_map(|k| part.get(*k)?.as_str().map(str::to_owned));
     let first =
         || body.get("errors")?.get(0).and_then(|e| e.as_str().map(str::to_owned).or_else(|| of(e)));
-    inner.and_then(of).or_else(|| of(body)).or_else(first)
+    // What the call named has its own result, or a page of a proxy stands in the place of words.
+    let part = || body.as_object().filter(|b| b.len() == 1)?.values().next().and_then(of);
+    let page = || body.get("data")?.as_str().map(str::to_owned);
+    inner.and_then(of).or_else(|| of(body)).or_else(first).or_else(part).or_else(page)
+}
+
+/// The facts of a structured failure beside its sentence (U4).
+fn beside(body: &Value, said: &str) -> Option<Value> {
+    let Value::Object(members) = body else {
+        return Some(body.clone())
+            .filter(|body| body.as_array().is_some_and(|list| !list.is_empty()));
+    };
+    let tells = |value: &Value| match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::String(text) => text != said && !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Number(_) => true,
+    };
+    let kept = members.iter().filter_map(|(name, value)| {
+        let value = match value {
+            Value::Object(_) => beside(value, said)?,
+            other => other.clone(),
+        };
+        tells(&value).then(|| (name.clone(), value))
+    });
+    let kept: serde_json::Map<String, Value> = kept.collect();
+    (!kept.is_empty()).then_some(Value::Object(kept))
 }
 
 fn status_of(part: &Value) -> Option<i64> {
@@ -241,8 +365,9 @@ fn status_of(part: &Value) -> Option<i64> {
         let value = part.get(*key)?;
         value.as_i64().or_else(|| value.as_str()?.parse().ok())
     };
-    let found =
-        ["status", "statusCode", "status_code", "httpStatus", "code"].iter().find_map(number);
+    let found = ["status", "statusCode", "status_code", "status-code", "httpStatus", "code"]
+        .iter()
+        .find_map(number);
     found.filter(|status| (400..=599).contains(status))
 }
 
@@ -280,7 +405,7 @@ fn leading_code(text: &str) -> Option<String> {
         rest.starts_with(']')
     } else {
         let told = rest.strip_prefix(':').is_some_and(|r| r.starts_with(char::is_whitespace));
-        told || rest.trim_start().is_empty()
+        told || rest.starts_with('\n') || rest.trim_start().is_empty()
     };
     (shaped && ended).then(|| code.to_owned())
 }

@@ -22,7 +22,10 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug)]
 pub(crate) struct When {
     pub shape: Option<Shape>,
+    /// What was said, but for the client's own words.
     pub text: Option<Regex>,
+    /// The same without quotations, paths, URLs and code.
+    pub words: Option<Regex>,
     /// One of the codes by name.
     pub code: Option<Regex>,
     /// One of these JSON-RPC numbers; empty is any.
@@ -74,7 +77,8 @@ impl When {
                 .code
                 .as_ref()
                 .is_none_or(|c| evidence.codes.iter().any(|code| c.is_match(code.as_bytes())))
-            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.words().as_bytes()))
+            && self.text.as_ref().is_none_or(|t| t.is_match(evidence.views().said.as_bytes()))
+            && self.words.as_ref().is_none_or(|w| w.is_match(evidence.views().words.as_bytes()))
     }
 }
 
@@ -98,6 +102,11 @@ pub(super) fn shared(evidence: &Evidence) -> Option<&'static Rule> {
     let rules = &SHARED.0;
     let find = || rules.iter().position(|rule| rule.when.matches(evidence));
     DECIDED.decided(evidence, find).map(|at| &rules[at])
+}
+
+/// All shared rules, in order.
+pub(super) fn all_shared() -> &'static [Rule] {
+    &SHARED.0
 }
 
 /// The signs of a soft failure.

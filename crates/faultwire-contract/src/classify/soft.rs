@@ -10,6 +10,7 @@ use memchr::memmem::Finder;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
+use super::context::CallContext;
 use super::evidence::Evidence;
 use super::peek::Peek;
 use super::rule;
@@ -19,6 +20,26 @@ use super::rule;
 pub(crate) struct Signs {
     /// How a text begins that is a failure and nothing else.
     pub text: Vec<Regex>,
+    /// How a text begins that a program made of a failure.
+    pub machine: Vec<Regex>,
+    /// Those that only an SDK makes, whatever the tool returns.
+    pub sdk: Regex,
+    /// A word that says no.
+    pub missing: Regex,
+    /// Names of tools that give back what others wrote, byte for byte.
+    pub verbatim: Regex,
+    /// Names of tools that give back what others wrote, in a form of their own.
+    pub documents: Regex,
+    /// Names of tools that run what they are given.
+    pub outputs: Regex,
+    /// Names of tools that change something.
+    pub writes: Regex,
+    /// Names of tools whose short answers may say that there is nothing.
+    pub listing: Regex,
+    /// What a success says of itself.
+    pub good: Regex,
+    /// Members beside an error that help: `available_templates`.
+    pub helpful: Regex,
     /// What reads like a failure and only says that there is nothing.
     pub innocent: Regex,
     /// Later lines of such a text, when there are many: frames and the like.
@@ -42,6 +63,12 @@ const LONGEST_TEXT: usize = 4096;
 /// A text with more lines than this is a failure only if they are all continuations.
 const MOST_LINES: usize = 5;
 
+/// A statement in prose is no longer than this.
+const LONGEST_STATEMENT: usize = 400;
+
+/// One in the place of content is no longer than this.
+const SHORT_STATEMENT: usize = 200;
+
 /// Texts are looked at this far for the words that a failure begins with.
 const BEGINNING: usize = 320;
 
@@ -59,13 +86,17 @@ pub(super) fn may_fail(result: &Peek<'_>) -> bool {
 
 /// The words that a text begins with when it is a failure without the word "error" in it.
 const OPENERS: &[&str] = &[
+    "a",
     "access",
+    "an",
+    "cannot",
     "call",
     "command",
     "connection",
     "could",
     "couldn",
     "execution",
+    "expected",
     "failed",
     "fatal",
     "fehler",
@@ -93,8 +124,9 @@ const OPENERS: &[&str] = &[
 /// Whether a text may begin as one of the signs does. It is told by its first word, or by the
 /// word "error" near the beginning: no pattern runs on what is neither.
 fn text_hints(raw: &[u8]) -> bool {
-    static NEAR: LazyLock<[Finder<'static>; 3]> =
-        LazyLock::new(|| ["rror", "RROR", "xception"].map(Finder::new));
+    static NEAR: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
+        ["rror", "RROR", "xception", "not found", "not exist", "not allowed"].map(Finder::new)
+    });
     static FOREIGN: LazyLock<Option<Searcher>> =
         LazyLock::new(|| Searcher::new(["错误", "出错", "エラー", "오류", "шибка"]));
     let text = raw.strip_prefix(b"\"").unwrap_or(raw);
@@ -127,20 +159,111 @@ fn body_hints(raw: &str) -> bool {
     has(&ERRORS) || (memchr::memmem::find(raw.as_bytes(), b"false").is_some() && has(&FLAGS))
 }
 
-/// The thorough look.
-pub(super) fn fails(evidence: &Evidence) -> bool {
+/// How sure it is that a success is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The shape leaves none.
+    None,
+    /// It may be a document that reads like a failure.
+    Some,
+}
+
+/// The thorough look: `None` is a success.
+pub(super) fn judge(evidence: &mut Evidence, context: &CallContext<'_>) -> Option<Doubt> {
     let signs = rule::signs();
-    if let Some(body) = &evidence.body {
-        return body.as_object().is_some_and(|object| signs.body_fails(object));
+    let as_body = evidence.body.is_some();
+    let is_suspect = match &evidence.body {
+        Some(body) => body.as_object().is_some_and(|object| signs.body_fails(object)),
+        None => evidence.only_text && evidence.texts == 1 && signs.may_be_told(&evidence.text),
+    };
+    if !is_suspect {
+        return None;
     }
-    evidence.only_text && evidence.texts == 1 && signs.text_fails(evidence.text.trim())
+    evidence.settle(context);
+    let views = evidence.views();
+    // Whatever the client sent itself and gets back says nothing.
+    let own = views.words.trim();
+    if !as_body && !own.bytes().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii())
+        || is_echo(evidence, context)
+    {
+        return None;
+    }
+    // Of what others wrote or printed, only what names something of the call is the tool's own.
+    let prints = returns(&signs.outputs, context);
+    let is_theirs = prints || returns(&signs.verbatim, context) && !views.names_whole_argument;
+    if as_body {
+        return Some(if is_theirs { Doubt::Some } else { Doubt::None });
+    }
+    let (text, words) = (views.said.trim(), views.words.trim());
+    if signs.is_machine_made(text) {
+        let by_sdk = signs.sdk.is_match(text.as_bytes());
+        return Some(if is_theirs && !by_sdk { Doubt::Some } else { Doubt::None });
+    }
+    if signs.text_fails(text, words) {
+        let is_document = returns(&signs.documents, context) && !views.names_argument;
+        return Some(if is_theirs || is_document { Doubt::Some } else { Doubt::None });
+    }
+    let is_plain = || signs.is_plain_statement(words) && rule::shared(evidence).is_some();
+    // Where the text may be content, or say that there is nothing, it must be one line that names
+    // what was asked for.
+    let content = [&signs.listing, &signs.documents];
+    let may_be_content = content.into_iter().any(|names| returns(names, context));
+    let prints = prints || returns(&signs.verbatim, context);
+    let is_named = if may_be_content {
+        views.names_whole_argument && words.len() <= SHORT_STATEMENT && !words.contains('\n')
+    } else {
+        // A tool that changes something has no document to give back.
+        views.names_argument || returns(&signs.writes, context)
+    };
+    (is_named && !prints && is_plain()).then_some(Doubt::None)
+}
+
+/// Whether the tool's name says that it gives back what others wrote.
+fn returns(names: &Regex, context: &CallContext<'_>) -> bool {
+    context.tool().is_some_and(|tool| names.is_match(tool.as_bytes()))
+}
+
+/// Whether the whole body stands in the call.
+fn is_echo(evidence: &Evidence, context: &CallContext<'_>) -> bool {
+    let body = evidence.bodies.first().map_or(evidence.text.as_str(), String::as_str).trim();
+    let quoted = serde_json::to_string(body).unwrap_or_default();
+    let inner = quoted.trim_matches('"');
+    inner.len() > 8 && context.params.is_some_and(|params| params.contains(inner))
 }
 
 impl Signs {
-    fn text_fails(&self, text: &str) -> bool {
-        let begins = || self.text.iter().any(|sign| sign.is_match(text.as_bytes()));
-        if text.len() > LONGEST_TEXT || !begins() || self.innocent.is_match(text.as_bytes()) {
-            return false;
+    /// A look at the beginning that is cheaper than taking the text apart.
+    fn may_be_told(&self, text: &str) -> bool {
+        let text = text.trim();
+        text.len() <= LONGEST_TEXT && !self.innocent.is_match(text.as_bytes())
+    }
+
+    /// A shape that programs make and people do not write.
+    fn is_machine_made(&self, text: &str) -> bool {
+        self.machine.iter().any(|sign| sign.is_match(text.as_bytes())) && self.is_one_message(text)
+    }
+
+    fn text_fails(&self, text: &str, words: &str) -> bool {
+        self.text.iter().any(|sign| sign.is_match(words.as_bytes())) && self.is_one_message(text)
+    }
+
+    /// A short statement that does not call itself a success; a rule says what it means.
+    fn is_plain_statement(&self, words: &str) -> bool {
+        words.len() <= LONGEST_STATEMENT
+            && words.lines().count() <= MOST_LINES
+            && self.missing.is_match(words.as_bytes())
+            && !self.good.is_match(words.as_bytes())
+    }
+
+    /// Few lines, or later ones that belong to the first.
+    fn is_one_message(&self, text: &str) -> bool {
+        // Of several parts each must have failed.
+        let is_part = |part: &str| {
+            let signs = self.machine.iter().chain(&self.text);
+            signs.into_iter().any(|sign| sign.is_match(part.trim().as_bytes()))
+        };
+        if text.contains("\n---\n") {
+            return text.split("\n---\n").all(is_part);
         }
         let mut later = text.lines().skip(1).filter(|line| !line.trim().is_empty());
         later.clone().count() < MOST_LINES
@@ -156,14 +279,35 @@ impl Signs {
         if self.flags.iter().any(is_false) || body.get("isError") == Some(&Value::Bool(true)) {
             return true;
         }
-        let strangers = body.iter().filter(|(k, v)| !is_empty(v) && !self.companions.contains(k));
+        let strange = |k: &str| {
+            !self.companions.iter().any(|c| c == k) && !self.helpful.is_match(k.as_bytes())
+        };
+        let strangers = body.iter().filter(|(k, v)| !is_empty(v) && strange(k));
         let strangers: Vec<&Value> = strangers.map(|(_, value)| value).collect();
         match strangers[..] {
             [] => self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body),
+            // What it was about has its own result.
+            [Value::Object(part)] if body.len() == 1 => self.part_fails(part),
             // A sentence that says what went wrong, and what it was about.
-            [about] => is_scalar(about) && self.tells_error(body),
-            _ => false,
+            [about] => is_scalar(about) && (self.tells_error(body) || self.tells_bad_state(body)),
+            _ => {
+                let all = body.values().all(|v| v.as_object().is_some_and(|p| self.part_fails(p)));
+                all && body.len() <= 64
+            }
         }
+    }
+
+    /// The result for one of the things that a call names.
+    fn part_fails(&self, part: &Map<String, Value>) -> bool {
+        let says = |key: &str| part.get(key).is_some_and(|v| v.is_string() && !is_empty(v));
+        let is_bad = self.states.iter().any(|key| {
+            part.get(key)
+                .and_then(Value::as_str)
+                .is_some_and(|w| self.bad_states.iter().any(|b| b.eq_ignore_ascii_case(w)))
+        });
+        let is_told = ["reason", "message", "error", "detail"].iter().any(|key| says(key));
+        let is_false = self.flags.iter().any(|key| part.get(key) == Some(&Value::Bool(false)));
+        is_told && (is_bad || is_false)
     }
 
     /// A list of findings beside warnings is what a linter answers.
@@ -175,6 +319,16 @@ impl Signs {
     fn tells_error(&self, body: &Map<String, Value>) -> bool {
         let is_text = |key: &String| body.get(key).is_some_and(|v| v.is_string() && !is_empty(v));
         self.errors.iter().any(is_text)
+    }
+
+    /// A bad state in a word, and a sentence about it.
+    fn tells_bad_state(&self, body: &Map<String, Value>) -> bool {
+        let is_bad = |key: &String| {
+            let word = body.get(key).and_then(Value::as_str).map(str::to_lowercase);
+            word.is_some_and(|word| self.bad_states.contains(&word))
+        };
+        let says = |key: &&str| body.get(*key).is_some_and(|v| v.is_string() && !is_empty(v));
+        ["message", "reason", "detail", "msg"].iter().any(says) && self.states.iter().any(is_bad)
     }
 
     /// A state alone makes a record; with words about it, and no id or title, a failure.

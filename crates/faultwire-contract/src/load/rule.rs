@@ -9,7 +9,7 @@ use crate::classify::soft::Signs;
 use crate::condition::{Aspect, Condition};
 use crate::mistake::{Mistakes, nearest};
 
-const WHEN: &[&str] = &["shape", "text", "rpc", "code", "status", "generic"];
+const WHEN: &[&str] = &["shape", "text", "words", "rpc", "code", "status", "generic"];
 
 /// The `[[rule]]` tables of a contract.
 pub(super) fn contract_rules(root: &Section<'_>, known: &Known<'_>) -> Vec<Rule> {
@@ -39,7 +39,17 @@ pub(crate) fn shared_rules(file: &str, text: &str) -> Result<(Vec<Rule>, Signs),
 
 fn signs(section: &Section<'_>) -> Option<Signs> {
     section.allow(&[
+        "machine",
         "text",
+        "sdk",
+        "missing",
+        "verbatim",
+        "documents",
+        "outputs",
+        "listing",
+        "writes",
+        "good",
+        "helpful",
         "innocent",
         "continuation",
         "flags",
@@ -50,11 +60,24 @@ fn signs(section: &Section<'_>) -> Option<Signs> {
         "companions",
     ]);
     let words = |key| section.texts(key).map(|list| owned(&list));
-    let patterns = section.texts("text")?;
+    let patterns = |key| -> Option<Vec<Regex>> {
+        Some(section.texts(key)?.iter().filter_map(|p| regex(section.log, p)).collect())
+    };
+    let pattern = |key| regex(section.log, &section.need_text(key, "give a pattern")?);
     Some(Signs {
-        text: patterns.iter().filter_map(|p| regex(section.log, p)).collect(),
-        innocent: regex(section.log, &section.need_text("innocent", "give a pattern")?)?,
-        continuation: regex(section.log, &section.need_text("continuation", "give a pattern")?)?,
+        machine: patterns("machine")?,
+        text: patterns("text")?,
+        sdk: pattern("sdk")?,
+        missing: pattern("missing")?,
+        verbatim: pattern("verbatim")?,
+        documents: pattern("documents")?,
+        outputs: pattern("outputs")?,
+        writes: pattern("writes")?,
+        listing: pattern("listing")?,
+        good: pattern("good")?,
+        helpful: pattern("helpful")?,
+        innocent: pattern("innocent")?,
+        continuation: pattern("continuation")?,
         flags: words("flags")?,
         errors: words("errors")?,
         states: words("states")?,
@@ -105,6 +128,7 @@ fn when(section: &Section<'_>) -> Option<When> {
         generic: when.boolean("generic").unwrap_or(false),
         shape: shape(&when),
         text: pattern("text"),
+        words: pattern("words"),
         code: pattern("code"),
         rpc: when.integers("rpc").unwrap_or_default().into_iter().map(|(i, _)| i).collect(),
         status: when.integers("status").unwrap_or_default().into_iter().map(|(i, _)| i).collect(),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::fold;
 
 /// Bytes to search, and where each of them stands in the text.
-pub(super) struct View<'t> {
+pub(crate) struct View<'t> {
     pub bytes: Cow<'t, [u8]>,
     /// One entry for each byte and one for the end; empty when the view is the text itself.
     at: Vec<u32>,

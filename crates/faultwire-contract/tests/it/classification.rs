@@ -173,26 +173,23 @@ fn tool_error(said: &str) -> String {
 }
 
 #[test]
-fn numbers_and_words_out_of_their_context_decide_nothing() {
-    for said in [
-        "Order 402 not found",
-        "Failed to insert row 429 of 500",
-        "Found issue #429: could not compile",
-        "Process 4012 matched 401 rows before failing",
-        "line 503: syntax error",
-        "column \"timeout\" does not exist",
+fn u1_numbers_and_words_out_of_their_context_decide_nothing() {
+    for (said, decided) in [
+        ("Order 402 not found", Condition::NotFound),
+        ("Failed to insert row 429 of 500", Condition::ToolError),
+        ("Found issue #429: could not compile", Condition::ToolError),
+        ("Process 4012 matched 401 rows before failing", Condition::ToolError),
+        ("line 503: syntax error", Condition::InvalidArguments),
+        ("column \"timeout\" does not exist", Condition::NotFound),
     ] {
-        assert_eq!(
-            condition(&tool_error(said)).unwrap().report.condition,
-            Some(Condition::ToolError),
-            "{said}"
-        );
+        let found = condition(&tool_error(said)).unwrap().report.condition;
+        assert_eq!(found, Some(decided), "{said}");
     }
     for (said, wanted) in [
         ("HTTP 429", Condition::RateLimited),
         ("status code: 503", Condition::UpstreamUnreachable),
         ("got 401", Condition::Unauthorized),
-        ("Request failed with status code 403", Condition::Forbidden),
+        ("Request failed with status code 403", Condition::PermissionDenied),
         ("API error (504)", Condition::Timeout),
     ] {
         assert_eq!(condition(&tool_error(said)).unwrap().report.condition, Some(wanted), "{said}");
@@ -308,7 +305,7 @@ fn c5_t3_what_is_not_there_and_what_the_system_refuses() {
             "Malformed manifest: unexpected token; file locked by schema",
             "cache_invalid",
         ),
-        ("tuitbot", "failed to post: DNS record not found", "x_api_error"),
+        ("tuitbot", "failed to post: DNS record not found", "x_network_error"),
         ("tuitbot", "Tweet not found", "not_found"),
         ("tuitbot", "user 123 does not exist", "not_found"),
         ("tuitbot", "No LLM provider configured", "llm_not_configured"),

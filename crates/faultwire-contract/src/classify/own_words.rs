@@ -1,0 +1,257 @@
+//! What the client said in its call, and where a text repeats it: whole, escaped, or cut (U1).
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use foldhash::fast::RandomState;
+use memchr::memmem;
+use serde_json::Value;
+
+use crate::redact::view::View;
+
+/// A stretch of this length that stands in the call and in the text is a repetition.
+const STRETCH: usize = 16;
+/// Stretches of the call are remembered at every so manieth byte.
+const STRIDE: usize = 4;
+/// So much of a call is remembered.
+const LONGEST_CALL: usize = 64 * 1024;
+/// So many short words of a call are looked for.
+const MOST_WORDS: usize = 256;
+
+/// The words of a call.
+#[derive(Default)]
+pub(super) struct OwnWords {
+    /// Values that are looked for whole.
+    words: Vec<Vec<u8>>,
+    stretches: HashSet<[u8; STRETCH], RandomState>,
+    /// Values that name something: paths, URLs, ids.
+    names: Vec<String>,
+    /// Short values, and the names of arguments.
+    values: Vec<String>,
+    keys: Vec<String>,
+    /// How much was taken in.
+    bytes: usize,
+}
+
+impl OwnWords {
+    /// The words of a request's `params`.
+    pub fn of(params: &str) -> Self {
+        let mut own = Self::default();
+        match serde_json::from_str(params) {
+            Ok(Value::Object(members)) => {
+                for (name, value) in &members {
+                    match (name.as_str(), value) {
+                        ("_meta", _) => {}
+                        // A tool has a name that stands in many messages.
+                        ("name", Value::String(tool)) => own.name(tool),
+                        (_, value) => own.value(value),
+                    }
+                }
+            }
+            Ok(value) => own.value(&value),
+            // Too deep to be read: its text is what the client said.
+            Err(_) => own.text(params),
+        }
+        own
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter().for_each(|item| self.value(item)),
+            Value::Object(members) => members.iter().for_each(|(name, value)| {
+                self.name(name);
+                self.key(name);
+                self.value(value);
+            }),
+            Value::Number(number) => self.word(&number.to_string()),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// `paragraph_index` and `paragraphIndex` are told as "paragraph index".
+    fn key(&mut self, name: &str) {
+        if self.keys.len() >= MOST_WORDS || name.len() < 5 {
+            return;
+        }
+        let mut words = String::new();
+        for c in name.chars() {
+            match c {
+                '_' | '-' => words.push(' '),
+                c if c.is_ascii_uppercase() => words.extend([' ', c.to_ascii_lowercase()]),
+                c => words.push(c),
+            }
+        }
+        if words.contains(' ') {
+            self.keys.push(words);
+            self.keys.push(name.to_owned());
+        }
+    }
+
+    /// A name is looked for only if no sentence would use it as a word.
+    fn name(&mut self, name: &str) {
+        if !name.bytes().all(|b| b.is_ascii_alphabetic()) {
+            self.word(name);
+        }
+    }
+
+    fn word(&mut self, word: &str) {
+        let (word, _) = folded(word.trim().as_bytes());
+        let is_status = word.len() <= 3 && word.iter().all(u8::is_ascii_digit);
+        if word.len() >= 3 && !is_status && self.words.len() < MOST_WORDS {
+            self.words.push(word);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.bytes + text.len() > LONGEST_CALL {
+            return;
+        }
+        self.bytes += text.len();
+        if (2..=64).contains(&text.len()) && self.values.len() < MOST_WORDS {
+            self.values.push(text.to_owned());
+        }
+        let is_name = (4..=512).contains(&text.len()) && !text.contains('\n');
+        if is_name && is_identifier(text) && self.names.len() < MOST_WORDS {
+            self.names.push(text.to_owned());
+        }
+        if text.len() < STRETCH + STRIDE {
+            return self.word(text);
+        }
+        let (lower, _) = folded(text.as_bytes());
+        let all = lower.windows(STRETCH).step_by(STRIDE);
+        self.stretches.extend(all.filter_map(|stretch| <[u8; STRETCH]>::try_from(stretch).ok()));
+        // Identifiers, file names and the like are repeated on their own.
+        let parts = text.split(|c: char| c.is_whitespace() || "\"'`()[]{},;=<>".contains(c));
+        for part in parts.filter(|part| is_identifier(part) && part.len() < STRETCH + STRIDE) {
+            self.word(part);
+        }
+    }
+
+    /// Whether the text repeats a value of the call that names something.
+    pub fn is_named_whole(&self, text: &str) -> bool {
+        let begins = |word: &Vec<u8>| {
+            let at = text.as_bytes().get(..word.len());
+            at.is_some_and(|b| b.eq_ignore_ascii_case(word)) && text[word.len()..].starts_with(": ")
+        };
+        let quotes = |value: &String| {
+            let quoted = |mark: char| text.contains(&format!("{mark}{value}{mark}"));
+            ['\'', '"', '`'].into_iter().any(quoted)
+        };
+        let lower = text.to_lowercase();
+        self.names.iter().any(|name| text.contains(name.as_str()))
+            || self.words.iter().any(begins)
+            || self.values.iter().any(quotes)
+            || self.keys.iter().any(|key| lower.contains(key.as_str()))
+    }
+
+    /// Where the text repeats the call.
+    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        if self.words.is_empty() && self.stretches.is_empty() {
+            return found;
+        }
+        self.find_in(&View::plain(text), &mut found);
+        if let Some(view) = View::decoded(text) {
+            self.find_in(&view, &mut found);
+        }
+        found
+    }
+
+    fn find_in(&self, view: &View<'_>, found: &mut Vec<Range<usize>>) {
+        let (lower, places) = folded(&view.bytes);
+        let mut add = |from: usize, to: usize| {
+            let (from, to) = view.source(places[from], places[to - 1] + 1);
+            match found.last_mut() {
+                Some(last) if last.start <= from && from <= last.end => last.end = last.end.max(to),
+                _ => found.push(from..to),
+            }
+        };
+        if !self.stretches.is_empty() {
+            // The repetition begins up to a stride earlier, and ends as much later.
+            let more = |bytes: &mut dyn Iterator<Item = &u8>| {
+                bytes.take(STRIDE - 1).take_while(|byte| is_word(**byte)).count()
+            };
+            for (at, stretch) in lower.windows(STRETCH).enumerate() {
+                if <[u8; STRETCH]>::try_from(stretch).is_ok_and(|s| self.stretches.contains(&s)) {
+                    let end = at + STRETCH;
+                    let from = at - more(&mut lower[..at].iter().rev());
+                    add(from, end + more(&mut lower[end..].iter()));
+                }
+            }
+        }
+        for word in &self.words {
+            for at in memmem::find_iter(&lower, word) {
+                let end = at + word.len();
+                let begins = at == 0 || !is_word(lower[at - 1]) || !is_word(lower[at]);
+                let ends = end == lower.len() || !is_word(lower[end]) || !is_word(lower[end - 1]);
+                if begins && ends {
+                    add(at, end);
+                }
+            }
+        }
+    }
+}
+
+/// A text in lower case, without quotation marks and backslashes, which escaping adds and quoting
+/// changes, and the place of each byte.
+fn folded(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let mut lower = Vec::with_capacity(bytes.len());
+    let mut places = Vec::with_capacity(bytes.len());
+    for (place, byte) in bytes.iter().enumerate() {
+        let byte = match byte {
+            b'"' | b'\'' | b'\\' => continue,
+            b'\n' | b'\r' | b'\t' => b' ',
+            other => other.to_ascii_lowercase(),
+        };
+        if byte != b' ' || lower.last() != Some(&b' ') {
+            lower.push(byte);
+            places.push(place);
+        }
+    }
+    (lower, places)
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+/// Whether a part of a text is a name that no sentence would use as a word.
+fn is_identifier(part: &str) -> bool {
+    let inner = part.trim_matches(|c: char| !c.is_alphanumeric());
+    let mixed = |c: char| "_-./@:".contains(c) || c.is_ascii_digit();
+    let humps =
+        || inner.chars().skip(1).any(char::is_uppercase) && inner.contains(char::is_lowercase);
+    inner.len() >= 3 && inner.contains(char::is_alphabetic) && (inner.contains(mixed) || humps())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::mask::{MaskKind, masked};
+
+    fn check(params: &str, text: &str, left: &str) {
+        let mut found: Vec<_> = OwnWords::of(params)
+            .find(text)
+            .into_iter()
+            .map(|range| (range, MaskKind::Argument))
+            .collect();
+        found.sort_by_key(|(range, _)| range.start);
+        assert_eq!(masked(text, &found, |_| true), left, "{params}");
+    }
+
+    #[test]
+    fn u1_what_the_call_contains_is_found_whole_escaped_and_cut() {
+        let path = r#"{"name":"read","arguments":{"path":"src/rate-limit.ts"}}"#;
+        check(path, "File not found: src/rate-limit.ts", "File not found: _");
+        let deep = r#"{"arguments":{"a":[{"b":{"c":"deadlock"}}]}}"#;
+        check(deep, "no such table: deadlock (deadlocks)", "no such table: _ (deadlocks)");
+        let quoted = r#"{"arguments":{"q":"say \"too many requests\" and go home"}}"#;
+        check(quoted, r#"bad: say \"too many requests\" and go home"#, "bad: _");
+        check(quoted, "bad: too many requests, go home", "bad: _, go home");
+        check(quoted, "bad: say%20%22too%20many%20requests...", "bad: _...");
+        let sql = r#"{"arguments":{"sql":"select * from unauthorized_429 where id = 7"}}"#;
+        check(sql, "relation \"unauthorized_429\" does not exist", "relation \"_\" does not exist");
+        check(r#"{"arguments":{"status":"404"}}"#, "status code 404", "status code 404");
+    }
+}
