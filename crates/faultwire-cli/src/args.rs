@@ -216,6 +216,13 @@ pub struct DecodeArgs {
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub contract: Contract,
+    /// The request that the lines answer, as JSON or a file with it: what the client said itself
+    /// decides no code
+    #[arg(long, value_name = "REQUEST")]
+    pub call: Option<String>,
+    /// Also print the evidence, what of it was masked, and which rules were tried
+    #[arg(long)]
+    pub why: bool,
     /// The longest line that is taken apart
     #[arg(long, value_name = "BYTES", default_value_t = 16 * 1024 * 1024)]
     pub max_line: usize,

@@ -33,6 +33,7 @@ pub struct Config {
     #[serde(deserialize_with = "maybe_span")]
     pub drain: Option<Duration>,
     pub arguments: Option<String>,
+    pub soft_failures: Option<String>,
     pub retry: Option<u32>,
     pub retry_budget: Option<u32>,
     pub answer_cancelled: Option<bool>,

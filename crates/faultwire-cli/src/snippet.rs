@@ -51,6 +51,7 @@ fn words(args: &WrapArgs) -> Result<Vec<String>, Problem> {
         flag("tool-timeout", Some(format!("{tool}={}ms", timeout.as_millis())));
     }
     flag("arguments", treatment.arguments.map(name_of));
+    flag("soft-failures", treatment.soft_failures.map(name_of));
     flag("retry", treatment.retry.map(|times| times.to_string()));
     flag("audit", treatment.audit.as_ref().map(path));
     flag("name", args.name.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faultwire::audit::{Log, OpenError, Options};
-use faultwire_contract::{DEFAULT, Meta, Session};
+use faultwire_contract::{DEFAULT, Meta, Session, SoftFailures};
 use faultwire_gateway::{Arguments, Settings};
 
 use crate::args::treatment::{self as args, LogLevel, Treatment};
@@ -53,6 +53,7 @@ pub fn settings_of(
     settings.profile = chosen::profile(&contract, name).map_err(place)?;
     settings.show_stack = edge::stamp(&contract).show_stack;
     settings.arguments = arguments(args, config)?;
+    settings.soft_failures = soft_failures(args, config)?;
 
     let deadlines = &mut settings.deadlines;
     set(&mut deadlines.default, args.timeout.or(config.timeout));
@@ -107,6 +108,20 @@ fn arguments(args: &Treatment, config: &Config) -> Result<Arguments, Problem> {
         Some(args::Arguments::Off) => Arguments::Off,
         Some(args::Arguments::Warn) => Arguments::Warn,
         Some(args::Arguments::Enforce) | None => Arguments::Enforce,
+    })
+}
+
+fn soft_failures(args: &Treatment, config: &Config) -> Result<SoftFailures, Problem> {
+    let told = match (args.soft_failures, config.soft_failures.as_deref()) {
+        (Some(told), _) => Some(told),
+        (None, Some(word)) => Some(word_of(word, "soft_failures", config)?),
+        (None, None) => None,
+    };
+    Ok(match told {
+        Some(args::SoftFailures::Off) => SoftFailures::Off,
+        Some(args::SoftFailures::Record) => SoftFailures::Record,
+        Some(args::SoftFailures::Auto) | None => SoftFailures::Auto,
+        Some(args::SoftFailures::Rewrite) => SoftFailures::Rewrite,
     })
 }
 

@@ -8,6 +8,7 @@ mod closer;
 mod context;
 mod embedded;
 mod evidence;
+mod explanation;
 mod lately;
 mod mask;
 mod names;
@@ -29,6 +30,7 @@ use crate::origin::Origin;
 use crate::report::Report;
 pub use context::{Answers, CallContext, SoftFailures};
 use evidence::Evidence;
+pub use explanation::{Explanation, Masked};
 pub use mask::MaskKind;
 pub use peek::{CUT_OFF, Line, Sort, peek};
 use peek::{Message, Peek};
@@ -100,6 +102,20 @@ impl Line<'_> {
     #[must_use]
     pub fn failure(&self, contract: &Contract, answers: Answers) -> Option<Failure> {
         self.judge(contract, &CallContext::of(answers)).failure()
+    }
+
+    /// Whether a first look tells that the line is no failure: no text is unescaped for it, and
+    /// nothing of the call is needed.
+    #[must_use]
+    pub fn is_plain_success(&self, contract: &Contract, answers: Answers) -> bool {
+        match &self.message {
+            Message::Other => true,
+            Message::Result(_) | Message::OddResult if answers == Answers::Other => true,
+            Message::Malformed(_) | Message::Error(_) | Message::OddResult => false,
+            Message::Result(result) => {
+                !result.is_error && !soft::may_fail(result) && !may_be_envelope(contract, result)
+            }
+        }
     }
 
     /// What the line is, in the light of the call that it answers.

@@ -68,8 +68,8 @@ pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
 pub use ambiguity::{Ambiguity, ambiguity, is_of_protocol};
 pub use builtin::{BUILTINS, Builtin, DEFAULT, builtin};
 pub use classify::{
-    Answers, CUT_OFF, CallContext, Failure, Judgement, Line, MaskKind, SoftFailures, Sort,
-    classify, classify_call, malformed, oversize, peek,
+    Answers, CUT_OFF, CallContext, Explanation, Failure, Judgement, Line, MaskKind, Masked,
+    SoftFailures, Sort, classify, classify_call, malformed, oversize, peek,
 };
 pub use code::{Code, Retired};
 pub use condition::{Aspect, Condition, UnknownCondition};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use faultwire_contract::{Contract, Meta, Profile, Session};
+use faultwire_contract::{Contract, Meta, Profile, Session, SoftFailures};
 
 use crate::call::Method;
 use crate::wire;
@@ -21,6 +21,8 @@ pub struct Settings {
     pub deadlines: Deadlines,
     /// What happens to arguments that do not fit the tool's schema.
     pub arguments: Arguments,
+    /// What becomes of failures that the server calls a success.
+    pub soft_failures: SoftFailures,
     /// How much is taken.
     pub limits: Limits,
     /// Whether calls are sent again.
@@ -114,6 +116,7 @@ impl Settings {
             profile: Profile::default(),
             deadlines: Deadlines::default(),
             arguments: Arguments::default(),
+            soft_failures: SoftFailures::default(),
             limits: Limits::default(),
             retry: Retry::default(),
             restart: Restart::default(),

@@ -216,6 +216,24 @@ impl Misfit {
         let issue = |i: &Issue| json!({ "path": i.path, "message": i.message });
         json!({ "validationIssues": self.issues.iter().map(issue).collect::<Vec<_>>() })
     }
+
+    /// The same beside what else is known of the failure (U4).
+    #[must_use]
+    pub fn details_with(&self, known: Option<Value>) -> Value {
+        match (known, self.details()) {
+            (Some(Value::Object(mut known)), Value::Object(own)) => {
+                for (name, value) in own {
+                    known.entry(name).or_insert(value);
+                }
+                Value::Object(known)
+            }
+            (Some(known), Value::Object(mut own)) => {
+                own.insert("data".to_owned(), known);
+                Value::Object(own)
+            }
+            (_, own) => own,
+        }
+    }
 }
 
 /// Checks arguments against a schema.

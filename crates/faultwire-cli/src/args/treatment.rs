@@ -36,6 +36,9 @@ pub struct Treatment {
     /// What happens to arguments that do not fit the tool's schema [default: enforce]
     #[arg(long, value_enum, env = "FAULTWIRE_ARGUMENTS")]
     pub arguments: Option<Arguments>,
+    /// What becomes of failures that the server calls a success [default: auto]
+    #[arg(long, value_enum, env = "FAULTWIRE_SOFT_FAILURES")]
+    pub soft_failures: Option<SoftFailures>,
     /// Send a failed call again, so often, where its code and the tool allow it [default: 0]
     #[arg(long, value_name = "TIMES", env = "FAULTWIRE_RETRY")]
     pub retry: Option<u32>,
@@ -55,6 +58,18 @@ pub enum Arguments {
     Warn,
     /// They are refused before the server sees them
     Enforce,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum SoftFailures {
+    /// They pass
+    Off,
+    /// They pass, and are recorded in the audit log
+    Record,
+    /// Those whose shape leaves no doubt are failures; the others pass, and are recorded
+    Auto,
+    /// All of them are failures
+    Rewrite,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use faultwire_contract::{Contract, Failure, Fault, FaultError, Report, Stamp, classify, oversize};
-use serde::Serialize;
+use faultwire_contract::{
+    Answers, CallContext, Contract, Explanation, Failure, Fault, FaultError, Judgement, Report,
+    Stamp, oversize, peek,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::args::ClassifyArgs;
 use crate::edge::Line;
@@ -16,27 +20,94 @@ struct Answer<'a> {
     rule: &'a str,
     #[serde(flatten)]
     report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Explanation>,
+}
+
+/// What is no failure.
+#[derive(Serialize)]
+struct NoFailure<'a> {
+    failure: bool,
+    /// The rule that would have named it, where it reads like a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspect: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Explanation>,
+}
+
+/// The request that the lines answer.
+#[derive(Default, Deserialize)]
+struct Request {
+    method: Option<String>,
+    params: Option<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Params {
+    name: Option<String>,
+}
+
+impl Request {
+    /// Reads the JSON, or the file that has it.
+    fn read(given: &str) -> Result<Self, Problem> {
+        let (place, text) = if given.trim_start().starts_with('{') {
+            ("--call".to_owned(), given.to_owned())
+        } else {
+            (given.to_owned(), edge::file(given.as_ref())?)
+        };
+        serde_json::from_str(&text).map_err(|e| {
+            let help = r#"give a request, such as {"method":"tools/call","params":{"name":"read","arguments":{"path":"a.md"}}}"#;
+            Problem::bad(&place, format!("the call is not valid JSON: {e}"), help)
+        })
+    }
+
+    fn tool(&self) -> Option<String> {
+        serde_json::from_str::<Params>(self.params.as_ref()?.get()).ok()?.name
+    }
 }
 
 pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
     let contract = chosen::contract(&args.contract.contract)?;
+    let request = args.call.as_deref().map(Request::read).transpose()?.unwrap_or_default();
+    let tool = request.tool();
+    let is_tool = request.method.as_deref().is_none_or(|method| method == "tools/call");
+    let context = CallContext {
+        answers: if is_tool { Answers::ToolCall } else { Answers::Other },
+        params: request.params.as_deref().map(RawValue::get),
+        tool: tool.as_deref(),
+        ..CallContext::default()
+    };
     edge::lines(args.max_line, |number, line| {
-        let failure = match line {
-            Line::Whole(line) => classify(&contract, &line),
-            Line::TooLong => Some(oversize(&contract, args.max_line)),
+        let mut why = None;
+        let judged = match line {
+            Line::Whole(line) => {
+                let line = peek(&line);
+                why = args.why.then(|| line.explain(&contract, &context)).flatten();
+                line.judge(&contract, &context)
+            }
+            Line::TooLong => Judgement::Failure(oversize(&contract, args.max_line)),
         };
-        let Some(Failure { rule, report, .. }) = failure else {
-            return edge::print(b"{\"failure\":false}\n");
+        let Failure { rule, report, .. } = match judged {
+            Judgement::Failure(failure) => failure,
+            Judgement::Suspect(Failure { rule, .. }) => {
+                return print(&NoFailure { failure: false, suspect: Some(&rule), why });
+            }
+            Judgement::Success => {
+                return print(&NoFailure { failure: false, suspect: None, why });
+            }
         };
         let told = safe(&contract, report).map_err(|e| {
             Problem::bad(&format!("stdin, line {number}"), e.to_string(), "report this line to us")
         })?;
-        let answer = Answer { failure: true, rule: &rule, report: &told };
-        let mut json = serde_json::to_vec(&answer).map_err(|e| Problem::Output(e.into()))?;
-        json.push(b'\n');
-        edge::print(&json)
+        print(&Answer { failure: true, rule: &rule, report: &told, why })
     })?;
     Ok(Done::Fine)
+}
+
+fn print(answer: &impl Serialize) -> Result<(), Problem> {
+    let mut json = serde_json::to_vec(answer).map_err(|e| Problem::Output(e.into()))?;
+    json.push(b'\n');
+    edge::print(&json)
 }
 
 /// The report as a fault would tell it, without what only a real failure has.

@@ -33,11 +33,7 @@ fn opens_json(c: char) -> bool {
 /// Whether a member's name, or an object, follows.
 fn begins_json(text: &str) -> bool {
     let mut signs = text.chars().filter(|c| !c.is_whitespace());
-    match (signs.next(), signs.next()) {
-        (Some('{'), Some('"')) => true,
-        (Some('['), Some('{')) => true,
-        _ => false,
-    }
+    matches!((signs.next(), signs.next()), (Some('{'), Some('"')) | (Some('['), Some('{')))
 }
 
 #[cfg(test)]

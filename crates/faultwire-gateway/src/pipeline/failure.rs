@@ -126,7 +126,7 @@ impl Link {
                 let said = failing.report.message.as_deref().unwrap_or_default();
                 let misfit = misfit.unwrap_or_else(|| Misfit::told_by_handler(said));
                 failing.report.hints.missing = misfit.missing();
-                failing.report.details.get_or_insert_with(|| misfit.details());
+                failing.report.details = Some(misfit.details_with(failing.report.details.take()));
             }
             _ => {}
         }

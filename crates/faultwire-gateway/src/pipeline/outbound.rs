@@ -1,6 +1,8 @@
 //! From the server to the client.
 
-use faultwire_contract::{CUT_OFF, Condition, Line, Outcome, Sort, malformed, peek};
+use faultwire_contract::{
+    CUT_OFF, CallContext, Condition, Failure, Judgement, Line, Outcome, Sort, malformed, peek,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -128,7 +130,7 @@ impl Link {
             self.fail(call, Failing::classified(malformed(self.contract(), &why)));
             return Verdict::Drop;
         }
-        match line.failure(self.contract(), call.method.answers()) {
+        match self.failure_in(&call, line) {
             None if call.bridged == Bridged::LegacyClient && era::wants_more(result_of(bytes)) => {
                 let mut failing = Failing::observed(self.contract(), Condition::UnsupportedVersion)
                     .saying("The tool asks for more input, which this client's version cannot give")
@@ -153,6 +155,37 @@ impl Link {
                 self.succeeded(call, line, bytes, reply)
             }
             Some(failure) => self.failed(call, failure, line, bytes),
+        }
+    }
+
+    /// The failure that a reply is, in the light of its call. A success that only reads like one is
+    /// noted and passes (U5).
+    fn failure_in(&self, call: &Call, line: &Line<'_>) -> Option<Failure> {
+        let answers = call.method.answers();
+        if line.is_plain_success(self.contract(), answers) {
+            return None;
+        }
+        let context = CallContext {
+            answers,
+            params: peek(call.line()).params,
+            tool: call.tool(),
+            has_output_schema: call.facts().has_output_schema,
+            soft_failures: self.settings().soft_failures,
+        };
+        match line.judge(self.contract(), &context) {
+            Judgement::Success => None,
+            Judgement::Failure(failure) => Some(failure),
+            Judgement::Suspect(failure) => {
+                let message = failure.report.message.as_deref().unwrap_or_default();
+                let facts = json!({
+                    "tool": call.tool(),
+                    "code": failure.report.code,
+                    "rule": failure.rule,
+                    "message": message.chars().take(512).collect::<String>(),
+                });
+                self.event("soft_failure", &facts);
+                None
+            }
         }
     }
 

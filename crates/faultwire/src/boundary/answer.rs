@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use faultwire_contract::{
-    Answers, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface, peek,
+    Answers, CallContext, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface,
+    peek,
 };
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, RequestId};
 use rmcp::service::{RequestContext, RoleServer};
@@ -79,6 +80,23 @@ impl Asked {
         }
     }
 
+    /// What a reply to it is: the client's own words decide no code (U1).
+    fn seen<C: TypedCode>(&self, reply: &impl Serialize, answers: Answers) -> Option<Failed> {
+        let line = serde_json::to_string(reply).unwrap_or_default();
+        if peek(line.as_bytes()).is_plain_success(C::contract(), answers) {
+            return None;
+        }
+        let params = json!({ "name": self.tool, "arguments": self.arguments }).to_string();
+        let context = CallContext {
+            answers,
+            params: Some(&params),
+            tool: self.tool.as_deref(),
+            has_output_schema: self.has_output_schema,
+            ..CallContext::default()
+        };
+        Failed::seen::<C>(&line, &context)
+    }
+
     fn elapsed_ms(&self) -> Option<u64> {
         u64::try_from(edge::now().saturating_duration_since(self.since).as_millis()).ok()
     }
@@ -86,9 +104,8 @@ impl Asked {
 
 impl Failed {
     /// What a message of rmcp's would be to a client, if it is a failure.
-    fn seen<C: TypedCode>(reply: &impl Serialize, answers: Answers) -> Option<Self> {
-        let line = serde_json::to_string(reply).unwrap_or_default();
-        let failure = peek(line.as_bytes()).failure(C::contract(), answers)?;
+    fn seen<C: TypedCode>(line: &str, context: &CallContext<'_>) -> Option<Self> {
+        let failure = peek(line.as_bytes()).judge(C::contract(), context).failure()?;
         let (number, upstream_code) = (failure.rpc, failure.upstream_code);
         Some(Self { report: failure.report, number, upstream_code })
     }
@@ -98,8 +115,8 @@ impl Failed {
     pub(super) fn with_issues(mut self) -> Self {
         if self.report.condition == Some(Condition::InvalidArguments) {
             let said = self.report.message.as_deref().unwrap_or_default();
-            let details = &mut self.report.details;
-            details.get_or_insert_with(|| Misfit::told_by_handler(said).details());
+            let misfit = Misfit::told_by_handler(said);
+            self.report.details = Some(misfit.details_with(self.report.details.take()));
         }
         self
     }
@@ -137,6 +154,7 @@ impl<R, E> Default for Reply<R, E> {
 /// What went wrong, if a handler did not end well.
 pub(super) fn judged<C: TypedCode, T>(
     ended: Ended<Heard<T>>,
+    asked: &Asked,
     answers: Answers,
 ) -> Result<(T, Option<Said>), Failed> {
     match ended.or_report::<C>()? {
@@ -147,7 +165,7 @@ pub(super) fn judged<C: TypedCode, T>(
         }
         (Err(error), _) => {
             let reply = Reply::<(), _> { error: Some(&error), ..Reply::default() };
-            let seen = Failed::seen::<C>(&reply, answers);
+            let seen = asked.seen::<C>(&reply, answers);
             Err(seen.unwrap_or_else(|| observed::<C>(Condition::RpcError, &error.message).into()))
         }
     }
@@ -158,14 +176,18 @@ pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Said>);
 
 impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// Whether a tool's result is a failure, dressed as one or not.
-    pub(super) fn failure_in(result: &CallToolResult, said: Option<Said>) -> Option<Failed> {
+    pub(super) fn failure_in(
+        asked: &Asked,
+        result: &CallToolResult,
+        said: Option<Said>,
+    ) -> Option<Failed> {
         // A handler may have swallowed what another one said.
         let text = result.content.first().and_then(|block| Some(&block.as_text()?.text));
         if let Some(said) = said.filter(|said| Some(&said.text) == text) {
             return Some(said.report.into());
         }
         let reply = Reply::<_, ()> { result: Some(result), ..Reply::default() };
-        Failed::seen::<C>(&reply, Answers::ToolCall)
+        asked.seen::<C>(&reply, Answers::ToolCall)
     }
 
     /// The result of a tool that failed.

@@ -108,9 +108,9 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let cancelled = context.ct.clone();
         let handler = heard(async move { self.inner.call_tool(request, context).await });
         let ended = watch(handler, self.settings.deadline, cancelled.cancelled()).await;
-        let failed = match judged::<C, _>(ended, Answers::ToolCall) {
+        let failed = match judged::<C, _>(ended, &asked, Answers::ToolCall) {
             Ok((CallToolResponse::Complete(result), said)) => {
-                match Self::failure_in(&result, said) {
+                match Self::failure_in(&asked, &result, said) {
                     None => {
                         self.turn_over(&asked);
                         return Ok(self.dressed(&asked, result).into());
@@ -214,7 +214,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
 impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     /// The end of a request that is no tool call.
     async fn settle<T>(&self, asked: Asked, ended: Ended<Heard<T>>) -> Result<T, ErrorData> {
-        match judged::<C, _>(ended, Answers::Other) {
+        match judged::<C, _>(ended, &asked, Answers::Other) {
             Ok((value, _)) => Ok(value),
             Err(failed) => Err(self.told_as_error(&asked, failed).await),
         }
