@@ -1,7 +1,8 @@
 //! Is the agent better off? Every case of `corpus/useful` through the default contract: whether the
 //! failure is seen, its code, its retry answer, the facts that must be readable, the secrets that
 //! must not (U1–U5, S2). `cargo nextest run -p faultwire-contract -E 'test(usefulness)' --no-capture`
-//! prints the figures, `FAULTWIRE_MISSES=1` the cases behind them, but for servers that are set aside.
+//! prints the figures, `FAULTWIRE_MISSES=1` the cases behind them, but for servers that are set aside;
+//! `FAULTWIRE_FIGURES=FILE` writes what `docs/usefulness.md` shows of them.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a person asks for figures")]
 
 use std::collections::HashSet;
@@ -180,7 +181,8 @@ fn files() -> Vec<(String, File)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(corpus()).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|e| e == "json") {
+        let is_server = path.file_name().is_some_and(|name| name != "comparison.json");
+        if is_server && path.extension().is_some_and(|e| e == "json") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
             let text = fs::read_to_string(&path).unwrap();
             let file = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -219,6 +221,10 @@ fn usefulness_of_the_default_contract() {
             println!("  {row:<21}{share}");
         }
     }
+    let shares = page_shares(&figures, &held_out);
+    if let Some(path) = std::env::var_os("FAULTWIRE_FIGURES") {
+        fs::write(path, page_figures(&shares).to_string()).unwrap();
+    }
     let [tuned, aside] = figures;
     // What holds today; it only rises.
     for (figures, floor) in [(tuned, [993, 996, 996, 918]), (aside, [945, 900, 993, 863])] {
@@ -227,6 +233,57 @@ fn usefulness_of_the_default_contract() {
             assert!(share.of_thousand() >= floor, "{share} is less than {floor} per mille");
         }
     }
+    assert_page_is_current(&shares);
+}
+
+/// The columns of a table of `docs/usefulness.md`.
+const COLUMNS: [&str; 5] = ["seen", "code", "retry", "facts", "secrets"];
+
+/// The figures as the page has them: of all failures, so that every row has the same total. A
+/// failure that is not seen has no code; its facts are readable, because it passes unchanged.
+fn page_shares(figures: &[Figures; 2], held_out: &HashSet<&str>) -> [[Share; 5]; 2] {
+    let mut totals = [[0; 3]; 2];
+    for (name, file) in files() {
+        let [cases, failures, secrets] = &mut totals[usize::from(held_out.contains(name.as_str()))];
+        *cases += file.cases.len();
+        for want in file.cases.iter().map(|case| &case.want).filter(|want| want.failure) {
+            *failures += 1;
+            *secrets += want.secrets.len();
+        }
+    }
+    [0, 1].map(|part| {
+        let (own, [cases, failures, secrets]) = (&figures[part], totals[part]);
+        let unseen = failures - own.code.1;
+        [
+            Share(own.seen.0, cases),
+            Share(own.code.0, failures),
+            Share(own.retry.0, failures),
+            Share(own.facts.0 + unseen, failures),
+            Share(own.secrets.0, secrets),
+        ]
+    })
+}
+
+/// What `scripts/compare-useful --docs` reads.
+fn page_figures(shares: &[[Share; 5]; 2]) -> Value {
+    let part = |of: &[Share; 5]| -> Value {
+        COLUMNS.iter().zip(of).map(|(name, share)| (name.to_string(), json!(share.0))).collect()
+    };
+    json!({ "tuned": part(&shares[0]), "aside": part(&shares[1]) })
+}
+
+fn assert_page_is_current(shares: &[[Share; 5]; 2]) {
+    let page = fs::read_to_string(corpus().join("../../docs/usefulness.md")).unwrap();
+    let shown: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| **Faultwire**")).collect();
+    let measured = shares.map(|part| {
+        let cells = part.map(|share| {
+            let share = share.of_thousand();
+            format!("{}.{} %", share / 10, share % 10)
+        });
+        format!("| **Faultwire** | {} |", cells.join(" | "))
+    });
+    assert_eq!(shown, measured, "docs/usefulness.md is old: run scripts/compare-useful --docs");
 }
 
 #[test]
