@@ -290,6 +290,8 @@ impl Diff<'_> {
             if c.text.canonical { "canonical" } else { "redacted" }
         };
         self.compare(Impact::Breaking, "text.message", told(old), told(new));
+        let masks = |c: &Contract| c.text.masks.to_string();
+        self.compare(Impact::Breaking, "text.masks", &masks(old), &masks(new));
         self.compare(Impact::Breaking, "the fallback", &old.fallback().id, &new.fallback().id);
         let (was, is) = (&old.invariant().id, &new.invariant().id);
         self.compare(Impact::Breaking, "the code of a violated invariant", was, is);

@@ -1,7 +1,10 @@
 //! A contract: one TOML file, loaded and checked, never changed afterwards (K8).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::alert::Level;
 use crate::classify::rule::Rule;
@@ -10,7 +13,7 @@ use crate::condition::{Aspect, Condition};
 use crate::load;
 use crate::mistake::{Mistakes, nearest};
 use crate::next::Next;
-use crate::redact::{RedactRule, Redactor};
+use crate::redact::{Caller, Masks, RedactRule, Redactor};
 use crate::retry::{Backoff, RetryClass};
 use crate::session::SessionRules;
 use crate::template::{Defaults, Template};
@@ -155,6 +158,19 @@ impl Contract {
         &self.redactor
     }
 
+    /// The text as this client may see it (U2): what it said itself stays, and what the contract
+    /// masks is masked whatever the setting is.
+    #[must_use]
+    pub fn redact_for<'t>(&self, text: &'t str, caller: &Caller<'_>) -> Cow<'t, str> {
+        self.redactor.redact_for(text, caller, self.text.masks)
+    }
+
+    /// The same for every string of a JSON value, keys included.
+    #[must_use]
+    pub fn redact_json_for(&self, value: Value, caller: &Caller<'_>) -> Value {
+        self.redactor.redact_json_for(value, caller, self.text.masks)
+    }
+
     /// Whether successes are wrapped too.
     #[must_use]
     pub fn wraps_success(&self) -> bool {
@@ -262,6 +278,8 @@ pub struct Requires {
 pub struct TextPolicy {
     /// Whether the client always gets the code's own message (C2).
     pub canonical: bool,
+    /// What is masked whatever the setting is (U2).
+    pub masks: Masks,
     /// Whether a long message keeps its end, too (U3).
     pub keeps_tail: bool,
     /// The longest message.

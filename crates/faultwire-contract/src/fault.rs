@@ -12,6 +12,7 @@ use crate::bound;
 use crate::code::Code;
 use crate::contract::{Contract, Profile, Surface};
 use crate::incident::{Stamp, is_timestamp};
+use crate::redact::{Caller, Masks};
 use crate::report::Report;
 use crate::retry::RetryClass;
 use crate::template::write::Page;
@@ -107,13 +108,37 @@ impl Fault {
         report: impl Into<Box<Report>>,
         stamp: &Stamp,
     ) -> Result<Self, FaultError> {
-        Self::accept(contract, report.into(), stamp)
+        Self::for_caller(contract, report, stamp, &Caller::new(Masks::REMOTE))
+    }
+
+    /// The same for a client of whom more is known: what it may see, and what it sent (U2).
+    ///
+    /// ```
+    /// use faultwire_contract::{Caller, Fault, Masks, Report, Stamp, builtin};
+    ///
+    /// let contract = builtin("standard").unwrap();
+    /// let message = Some("cannot open /srv/notes/a.md, see /srv/log/notes".into());
+    /// let report = Report { message, ..Report::new("not_found") };
+    /// let caller = Caller::new(Masks::REMOTE).sent_raw(r#"{"arguments":{"dir":"/srv/notes"}}"#);
+    /// let fault = Fault::for_caller(&contract, report, &Stamp::default(), &caller)?;
+    /// let told = fault.public().message.as_deref();
+    /// assert_eq!(told, Some("cannot open /srv/notes/a.md, see [redacted:path]"));
+    /// # Ok::<(), faultwire_contract::FaultError>(())
+    /// ```
+    pub fn for_caller(
+        contract: &Arc<Contract>,
+        report: impl Into<Box<Report>>,
+        stamp: &Stamp,
+        caller: &Caller<'_>,
+    ) -> Result<Self, FaultError> {
+        Self::accept(contract, report.into(), stamp, caller)
     }
 
     fn accept(
         contract: &Arc<Contract>,
         mut report: Box<Report>,
         stamp: &Stamp,
+        caller: &Caller<'_>,
     ) -> Result<Self, FaultError> {
         let Some(&code) = contract.index.get(&report.code) else {
             return Err(FaultError::UnknownCode {
@@ -129,7 +154,7 @@ impl Fault {
             return Err(FaultError::Timestamp(given.to_owned()));
         }
         let private = Private::of(&report);
-        let safe = Public { contract, row, stamp };
+        let safe = Public { contract, row, stamp, caller };
         safe.make_safe(&mut report);
         safe.say_next((retry, delay), &mut report);
         let mut public = report;

@@ -6,13 +6,16 @@
 //! nothing is found, so redacting twice changes nothing. Rules are data:
 //! `rules/redaction.toml`, and `[[redact]]` tables of a contract or of a file of their own.
 
+mod caller;
 mod check;
 mod clean;
 mod fold;
 mod joins;
 #[cfg(test)]
 mod keywords;
+mod masks;
 pub(crate) mod rule;
+mod said;
 mod scope;
 mod strip;
 pub(crate) mod view;
@@ -24,7 +27,10 @@ use std::sync::{Arc, LazyLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::{Map, Value};
 
+pub use caller::Caller;
 use clean::Clean;
+pub use masks::Masks;
+use rule::{Finding, Place};
 pub use rule::{RedactRule, RuleKind};
 use scope::Scope;
 pub use strip::strip;
@@ -52,7 +58,7 @@ pub const LONGEST_TEXT: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct Redactor {
     own: Option<Arc<Finder>>,
-    personal: bool,
+    masks: Masks,
 }
 
 impl Default for Redactor {
@@ -66,10 +72,10 @@ impl Redactor {
     #[must_use]
     pub fn with(own: Vec<RedactRule>) -> Self {
         if own.is_empty() {
-            return Self { own: None, personal: false };
+            return Self { own: None, masks: Masks::default() };
         }
         let all = SHARED.iter().cloned().chain(own).collect();
-        Self { own: Some(Arc::new(Finder::new(all))), personal: false }
+        Self { own: Some(Arc::new(Finder::new(all))), masks: Masks::default() }
     }
 
     /// The same rules and some more.
@@ -77,21 +83,23 @@ impl Redactor {
     pub fn and(&self, more: Vec<RedactRule>) -> Self {
         let rules = self.own.as_ref().map_or(&*SHARED, |own| &own.rules);
         let all = rules.iter().cloned().chain(more).collect();
-        Self { own: Some(Arc::new(Finder::new(all))), personal: self.personal }
+        Self { own: Some(Arc::new(Finder::new(all))), masks: self.masks }
     }
 
-    /// The same rules, with or without those of the kind `personal`: mail addresses, card and
-    /// account numbers. Without is the default.
+    /// The same rules, with other kinds masked than paths, addresses and frames.
     ///
     /// ```
-    /// let redactor = faultwire_contract::Redactor::default();
+    /// use faultwire_contract::{Masks, Redactor};
+    ///
+    /// let redactor = Redactor::default();
     /// let text = "no account for jane@example.com";
     /// assert_eq!(redactor.redact(text), text);
-    /// assert_eq!(redactor.personal(true).redact(text), "no account for [redacted:personal]");
+    /// let strict = redactor.masking(Masks::ALL);
+    /// assert_eq!(strict.redact(text), "no account for [redacted:personal]");
     /// ```
     #[must_use]
-    pub fn personal(&self, wanted: bool) -> Self {
-        Self { own: self.own.clone(), personal: wanted }
+    pub fn masking(&self, masks: Masks) -> Self {
+        Self { own: self.own.clone(), masks }
     }
 
     /// The text with everything sensitive replaced. What comes after the first 256 KiB is
@@ -107,55 +115,71 @@ impl Redactor {
     /// ```
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.run(text, self.everything())
+        self.run(text, &self.everything())
     }
 
     /// The same for a text of any length.
     #[must_use]
     pub fn redact_all<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.rounds(strip(text), self.everything())
+        self.rounds(strip(text), &self.everything())
     }
 
     /// The text without credentials; paths, frames and addresses stay. For what is written down
     /// and not sent.
     #[must_use]
     pub fn redact_credentials<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.run(text, self.credentials())
+        self.run(text, &self.credentials())
     }
 
     /// The same for every string of a JSON value, keys included. A value whose key names a
     /// secret is replaced whole.
     #[must_use]
     pub fn redact_json(&self, value: Value) -> Value {
-        self.json(value, self.everything())
+        self.json(value, &self.everything())
     }
 
     /// The value without credentials; paths, frames and addresses stay.
     #[must_use]
     pub fn redact_json_credentials(&self, value: Value) -> Value {
-        self.json(value, self.credentials())
+        self.json(value, &self.credentials())
     }
 
-    fn json(&self, value: Value, scope: Scope) -> Value {
+    /// The text for one client, for whom at least these kinds are masked. What it said itself
+    /// stays.
+    pub(crate) fn redact_for<'t>(
+        &self,
+        text: &'t str,
+        caller: &Caller<'_>,
+        floor: Masks,
+    ) -> Cow<'t, str> {
+        self.run(text, &Reader::of(caller, floor))
+    }
+
+    /// The same for every string of a JSON value.
+    pub(crate) fn redact_json_for(&self, value: Value, caller: &Caller<'_>, floor: Masks) -> Value {
+        self.json(value, &Reader::of(caller, floor))
+    }
+
+    fn json(&self, value: Value, reader: &Reader<'_>) -> Value {
         match value {
-            Value::String(s) => Value::String(self.run(&s, scope).into_owned()),
-            Value::Array(items) => items.into_iter().map(|v| self.json(v, scope)).collect(),
-            Value::Object(members) => Value::Object(self.members(members, scope)),
+            Value::String(s) => Value::String(self.run(&s, reader).into_owned()),
+            Value::Array(items) => items.into_iter().map(|v| self.json(v, reader)).collect(),
+            Value::Object(members) => Value::Object(self.members(members, reader)),
             scalar => scalar,
         }
     }
 
-    fn members(&self, members: Map<String, Value>, scope: Scope) -> Map<String, Value> {
+    fn members(&self, members: Map<String, Value>, reader: &Reader<'_>) -> Map<String, Value> {
         let mut kept = Map::new();
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
-            let shown = self.run(&key, scope).into_owned();
+            let shown = self.run(&key, reader).into_owned();
             // The key counts as it was and as it is shown, so that redacting again changes nothing.
             let is_secret =
                 || self.is_secret_name(&key) || shown != key && self.is_secret_name(&shown);
             let value = match value {
-                value if is_telling(&value) && is_secret() => self.behind_secret(value, scope),
-                other => self.json(other, scope),
+                value if is_telling(&value) && is_secret() => self.behind_secret(value, reader),
+                other => self.json(other, reader),
             };
             let key = shown;
             // Keys that differed only in what was taken out are told apart by a number, which must
@@ -173,24 +197,24 @@ impl Redactor {
 
     /// A value behind the name of a secret: its strings and longer numbers go, unless they are
     /// words about it ("is required") or the object is a schema.
-    fn behind_secret(&self, value: Value, scope: Scope) -> Value {
+    fn behind_secret(&self, value: Value, reader: &Reader<'_>) -> Value {
         match value {
             Value::Object(members) if describes(&members) => {
-                Value::Object(self.members(members, scope))
+                Value::Object(self.members(members, reader))
             }
             Value::Object(members) => {
                 let members = members.into_iter();
-                let sealed = members.map(|(k, v)| (k, self.behind_secret(v, scope))).collect();
-                Value::Object(self.members(sealed, scope))
+                let sealed = members.map(|(k, v)| (k, self.behind_secret(v, reader))).collect();
+                Value::Object(self.members(sealed, reader))
             }
             Value::Array(items) if items.iter().any(Value::is_object) => {
-                items.into_iter().map(|item| self.behind_secret(item, scope)).collect()
+                items.into_iter().map(|item| self.behind_secret(item, reader)).collect()
             }
             Value::Array(items) if items.iter().any(|item| self.is_secret(item)) => {
                 rule::SECRET.into()
             }
             value if self.is_secret(&value) => rule::SECRET.into(),
-            other => self.json(other, scope),
+            other => self.json(other, reader),
         }
     }
 
@@ -213,32 +237,34 @@ impl Redactor {
     }
 
     fn has_credential(&self, text: &str) -> bool {
-        !self.finder().find(text, Scope::CREDENTIALS).is_empty()
+        !self.finder().find(text, &Reader::RECORD).is_empty()
     }
 
-    fn everything(&self) -> Scope {
-        Scope { all: true, personal: self.personal }
+    fn everything(&self) -> Reader<'static> {
+        Reader { scope: Scope::for_client(self.masks), caller: None }
     }
 
-    fn credentials(&self) -> Scope {
-        Scope { all: false, personal: self.personal }
+    fn credentials(&self) -> Reader<'static> {
+        Reader { scope: Scope::for_record(self.masks), caller: None }
     }
 
-    fn run<'t>(&self, text: &'t str, scope: Scope) -> Cow<'t, str> {
-        let clean = self.finder().clean(scope);
+    fn run<'t>(&self, text: &'t str, reader: &Reader<'_>) -> Cow<'t, str> {
+        let clean = self.finder().clean(reader.scope);
         if clean.knows(text) {
             return Cow::Borrowed(text);
         }
-        let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), scope);
-        if redacted == text {
+        let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), reader);
+        // What one client said is clean for no other.
+        let kept = reader.caller.is_some_and(Caller::take_kept);
+        if redacted == text && !kept {
             clean.remember(text);
         }
         redacted
     }
 
-    fn rounds<'t>(&self, mut text: Cow<'t, str>, scope: Scope) -> Cow<'t, str> {
+    fn rounds<'t>(&self, mut text: Cow<'t, str>, reader: &Reader<'_>) -> Cow<'t, str> {
         for _ in 0..ROUNDS {
-            match self.finder().replace(&text, scope) {
+            match self.finder().replace(&text, reader) {
                 Some(replaced) => text = Cow::Owned(replaced),
                 None => break,
             }
@@ -248,6 +274,21 @@ impl Redactor {
 
     fn finder(&self) -> &Finder {
         self.own.as_deref().unwrap_or(&SHARED_FINDER)
+    }
+}
+
+/// For whom a text is made safe.
+struct Reader<'a> {
+    scope: Scope,
+    caller: Option<&'a Caller<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Whoever reads what was written down.
+    const RECORD: Reader<'static> = Reader { scope: Scope::CREDENTIALS, caller: None };
+
+    fn of(caller: &'a Caller<'a>, floor: Masks) -> Self {
+        Self { scope: Scope::for_client(caller.masks.with(floor)), caller: Some(caller) }
     }
 }
 
@@ -294,9 +335,6 @@ struct Finder {
     clean: [Clean; Scope::COUNT],
 }
 
-/// A finding: from, to, and what to write instead.
-type Finding<'f> = (usize, usize, &'f str);
-
 impl Finder {
     fn new(rules: Vec<RedactRule>) -> Self {
         let owned = |(i, rule): (usize, &RedactRule)| vec![i; rule.keywords.len()];
@@ -315,11 +353,11 @@ impl Finder {
         &self.clean[scope.index()]
     }
 
-    fn find<'f>(&'f self, text: &str, scope: Scope) -> Vec<Finding<'f>> {
+    fn find<'f>(&'f self, text: &str, reader: &Reader<'_>) -> Vec<Finding<'f>> {
         let mut findings = Vec::new();
-        self.find_in(text, &View::plain(text), scope, &mut findings);
+        self.find_in(text, &View::plain(text), reader, &mut findings);
         if let Some(view) = View::decoded(text) {
-            self.find_in(text, &view, scope, &mut findings);
+            self.find_in(text, &view, reader, &mut findings);
         }
         findings.sort_unstable_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
         findings
@@ -329,25 +367,26 @@ impl Finder {
         &'f self,
         text: &str,
         view: &View<'_>,
-        scope: Scope,
+        reader: &Reader<'_>,
         findings: &mut Vec<Finding<'f>>,
     ) {
         let mut tried = vec![false; self.rules.len()];
         for hit in self.keywords.find_overlapping_iter(&*view.bytes) {
             tried[self.owners[hit.pattern().as_usize()]] = true;
         }
-        let tried =
-            self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && scope.takes(rule.kind));
+        let takes = |rule: &RedactRule| reader.scope.takes(rule.kind);
+        let tried = self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && takes(rule));
+        let place = Place { text, view, caller: reader.caller };
         for (rule, _) in tried {
-            rule.find(text, view, findings);
+            rule.find(&place, findings);
         }
     }
 
     /// The text with its findings replaced; `None` when there are none.
-    fn replace(&self, text: &str, scope: Scope) -> Option<String> {
+    fn replace(&self, text: &str, reader: &Reader<'_>) -> Option<String> {
         let mut out: Option<String> = None;
         let mut done = 0;
-        for (from, to, placeholder) in self.find(text, scope) {
+        for (from, to, placeholder) in self.find(text, reader) {
             if from < done {
                 // It overlaps one that is replaced already: its rest goes too.
                 done = done.max(to);

@@ -122,6 +122,7 @@ fn contract_json(contract: &Contract) -> Value {
         },
         "text": {
             "message": if contract.text.canonical { "canonical" } else { "redacted" },
+            "masks": contract.text.masks.names().collect::<Vec<_>>(),
             "message_bytes": contract.text.message_bytes,
             "suggestion_bytes": contract.text.suggestion_bytes,
             "details_bytes": contract.text.details_bytes,

@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::condition::Condition;
 use crate::contract::Contract;
 use crate::incident::Stamp;
-use crate::redact::prefix;
+use crate::redact::{Caller, prefix};
 use crate::report::{Hints, Report, Reset};
 use crate::retry::RetryClass;
 
@@ -20,6 +20,7 @@ pub(super) struct Public<'a> {
     pub contract: &'a Contract,
     pub row: &'a Code,
     pub stamp: &'a Stamp,
+    pub caller: &'a Caller<'a>,
 }
 
 /// The longest sentence that says what to do.
@@ -106,7 +107,7 @@ impl Public<'_> {
     /// The first and the last lines of a long text. Of a very long one only the ends are looked
     /// at, much more than is kept of them, so that no secret that begins between them is shown.
     fn both_ends(&self, text: String, max: usize) -> String {
-        let redact = |part| self.contract.redactor.redact(part);
+        let redact = |part| self.contract.redact_for(part, self.caller);
         if text.len() <= max * 16 {
             let safe = redact(&text);
             return changed(&text, &bound::middle(&safe, max)).unwrap_or(text);
@@ -117,7 +118,7 @@ impl Public<'_> {
 
     fn words(&self, text: String, max: usize) -> String {
         // Redaction mostly shortens, so more is looked at than is kept.
-        let safe = self.contract.redactor.redact(prefix(&text, max * 8));
+        let safe = self.contract.redact_for(prefix(&text, max * 8), self.caller);
         changed(&text, &bound::cut(&safe, max)).unwrap_or(text)
     }
 
@@ -134,7 +135,7 @@ impl Public<'_> {
             bytes.max(LONGEST_WORD) * 4,
         );
         bound::json(
-            self.contract.redactor.redact_json(shallow),
+            self.contract.redact_json_for(shallow, self.caller),
             self.contract.text.details_depth,
             bytes,
         )

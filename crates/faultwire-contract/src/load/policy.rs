@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::section::{At, Section};
 use crate::alert::{Level, Paging};
 use crate::contract::{InvalidDetails, RetryPolicy, Switch, TextPolicy};
+use crate::redact::Masks;
 use crate::retry::{Backoff, RetryClass};
 
 pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     let mut policy = TextPolicy {
         canonical: false,
+        masks: Masks::NONE,
         keeps_tail: false,
         message_bytes: 1024,
         suggestion_bytes: 512,
@@ -29,6 +31,7 @@ pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     };
     section.allow(&[
         "message",
+        "masks",
         "message_cut",
         "message_bytes",
         "suggestion_bytes",
@@ -40,6 +43,7 @@ pub(super) fn text(root: &Section<'_>) -> TextPolicy {
         "invalid_details",
     ]);
     policy.canonical = canonical(&section);
+    policy.masks = masks(&section);
     policy.keeps_tail = keeps_tail(&section);
     let bounds = [
         ("message_bytes", &mut policy.message_bytes),
@@ -81,6 +85,19 @@ fn canonical(section: &Section<'_>) -> bool {
             false
         }
     }
+}
+
+fn masks(section: &Section<'_>) -> Masks {
+    let mut masks = Masks::NONE;
+    for name in section.texts("masks").unwrap_or_default() {
+        let kind = Masks::named(name.value);
+        masks = masks.with(kind.unwrap_or(Masks::NONE));
+        if kind.is_none() {
+            let what = format!("\"masks\" of [text] lists {:?}", name.value);
+            section.log.note(&name.at, what, format!("list some of {}", Masks::ALL));
+        }
+    }
+    masks
 }
 
 fn keeps_tail(section: &Section<'_>) -> bool {

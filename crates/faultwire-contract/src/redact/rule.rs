@@ -1,9 +1,11 @@
 //! One redaction rule: a pattern, when it is worth trying, and what it leaves alone.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
+use super::caller::Caller;
 use super::check::Check;
 use super::view::View;
 use crate::load::section::{Section, Text, read_file};
@@ -13,12 +15,14 @@ use crate::mistake::Mistakes;
 pub(super) const SECRET: &str = "[redacted]";
 
 /// What kind of thing a rule finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuleKind {
     /// Something that lets its holder in.
     Credential,
     /// A place in a file system.
     Path,
+    /// A place in a hidden directory of a home, such as `~/.ssh`: masked where paths stay, too.
+    HiddenHome,
     /// A line of a stack trace.
     Frame,
     /// A host or address of the inner network.
@@ -28,13 +32,20 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    const ALL: [Self; 5] =
-        [Self::Credential, Self::Path, Self::Frame, Self::Address, Self::Personal];
+    const ALL: [Self; 6] = [
+        Self::Credential,
+        Self::Path,
+        Self::HiddenHome,
+        Self::Frame,
+        Self::Address,
+        Self::Personal,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Credential => "credential",
             Self::Path => "path",
+            Self::HiddenHome => "hidden_home",
             Self::Frame => "frame",
             Self::Address => "address",
             Self::Personal => "personal",
@@ -44,7 +55,7 @@ impl RuleKind {
     const fn placeholder(self) -> &'static str {
         match self {
             Self::Credential => SECRET,
-            Self::Path => "[redacted:path]",
+            Self::Path | Self::HiddenHome => "[redacted:path]",
             Self::Frame => "[redacted:frame]",
             Self::Address => "[redacted:address]",
             Self::Personal => "[redacted:personal]",
@@ -145,39 +156,42 @@ impl RedactRule {
     }
 
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
-    pub(super) fn find<'f>(
-        &'f self,
-        text: &str,
-        view: &View<'_>,
-        findings: &mut Vec<(usize, usize, &'f str)>,
-    ) {
+    pub(super) fn find<'f>(&'f self, place: &Place<'_>, findings: &mut Vec<Finding<'f>>) {
+        let bytes = &place.view.bytes;
         let Some(within) = &self.within else {
-            return self.find_in(text, view, (0, view.bytes.len()), findings);
+            return self.find_in(place, (0, bytes.len()), findings);
         };
-        for stretch in within.get().regex.find_iter(&view.bytes) {
-            self.find_in(text, view, (stretch.start(), stretch.end()), findings);
+        for stretch in within.get().regex.find_iter(bytes) {
+            self.find_in(place, (stretch.start(), stretch.end()), findings);
         }
     }
 
     /// After a match the search begins anew, as it will when the match has become a placeholder.
     fn find_in<'f>(
         &'f self,
-        text: &str,
-        view: &View<'_>,
+        place: &Place<'_>,
         (mut from, until): (usize, usize),
-        findings: &mut Vec<(usize, usize, &'f str)>,
+        findings: &mut Vec<Finding<'f>>,
     ) {
-        let bytes = &view.bytes[..until];
+        let bytes = &place.view.bytes[..until];
         let Pattern { regex, secrets } = self.pattern.get();
         let mut splitter =
             Splitter { regex, secrets, places: regex.capture_locations(), last: None };
-        while let Some(whole) = regex.find(&bytes[from..]) {
-            let (start, end) = (from + whole.start(), from + whole.end());
+        // What stays is a part of the text around the next match, unlike a placeholder.
+        let mut stayed = false;
+        while let Some(whole) = find_from(regex, bytes, from, stayed) {
+            let Range { start, end } = whole;
             let (lead, secret_end) = splitter.split(&bytes[start..end]);
             let found = (start + lead, start + secret_end);
-            let taken = self.take(text, view, found, findings);
-            // What is left standing may hold the name of the next secret.
-            from = if taken { end } else { found.0 }.max(start + 1);
+            let taken = self.take(place, found, findings);
+            stayed = taken == Taken::Said;
+            from = match taken {
+                Taken::Yes => end,
+                // What is left standing may hold the name of the next secret.
+                Taken::No => found.0,
+                Taken::Said => found.1,
+            };
+            from = from.max(start + 1);
             if from >= bytes.len() {
                 break;
             }
@@ -186,22 +200,53 @@ impl RedactRule {
 
     fn take<'f>(
         &'f self,
-        text: &str,
-        view: &View<'_>,
+        &Place { text, view, caller }: &Place<'_>,
         (start, end): (usize, usize),
-        findings: &mut Vec<(usize, usize, &'f str)>,
-    ) -> bool {
+        findings: &mut Vec<Finding<'f>>,
+    ) -> Taken {
         let seen = &view.bytes[start..end];
         let (start, end) = view.source(start, end);
         let (start, end) = (floor(text, start), ceil(text, end));
         let kept = || self.keep.as_ref().is_some_and(|k| k.get().regex.is_match(seen));
         let passes = || self.check.is_none_or(|check| check.passes(seen));
-        let taken = start < end && !is_redacted(&text[start..end]) && !kept() && passes();
-        if taken {
-            findings.push((start, end, self.kind.placeholder()));
+        if start >= end || is_redacted(&text[start..end]) || kept() || !passes() {
+            return Taken::No;
         }
-        taken
+        if caller.is_some_and(|caller| caller.said(self.kind, seen, &text[start..end])) {
+            return Taken::Said;
+        }
+        findings.push((start, end, self.kind.placeholder()));
+        Taken::Yes
     }
+}
+
+/// A finding: from, to, and what to write instead.
+pub(super) type Finding<'f> = (usize, usize, &'f str);
+
+/// Where a rule looks, and for whom.
+pub(super) struct Place<'a> {
+    pub text: &'a str,
+    pub view: &'a View<'a>,
+    pub caller: Option<&'a Caller<'a>>,
+}
+
+/// The first match from there on.
+fn find_from(regex: &Regex, bytes: &[u8], from: usize, in_text: bool) -> Option<Range<usize>> {
+    if in_text {
+        return regex.find_at(bytes, from).map(|whole| whole.range());
+    }
+    let whole = regex.find(&bytes[from..])?;
+    Some(from + whole.start()..from + whole.end())
+}
+
+/// What became of a match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    /// It is none after all.
+    No,
+    /// The client said it.
+    Said,
 }
 
 /// Tells the secret of a match from what stands before and after it.

@@ -1,29 +1,46 @@
 //! Which kinds of rules are applied.
 
+use super::masks::Masks;
 use super::rule::RuleKind;
 
-/// Credentials always; all other kinds or none; personal data only where that is asked for.
+/// Credentials always, other kinds as far as they are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    pub all: bool,
-    pub personal: bool,
+    masks: Masks,
+    /// Whether paths into hidden directories of a home go although paths stay.
+    hidden: bool,
 }
 
 impl Scope {
-    pub const CREDENTIALS: Self = Self { all: false, personal: false };
+    pub const CREDENTIALS: Self = Self { masks: Masks::NONE, hidden: false };
     /// How many scopes there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 2 * Masks::COUNT;
+
+    /// What a client may not see.
+    pub fn for_client(masks: Masks) -> Self {
+        // Rules for paths find those into hidden directories, too.
+        Self { masks, hidden: !masks.covers(Masks::PATHS) }
+    }
+
+    /// What is not written down.
+    pub fn for_record(masks: Masks) -> Self {
+        let personal = masks.covers(Masks::PERSONAL);
+        Self { masks: if personal { Masks::PERSONAL } else { Masks::NONE }, hidden: false }
+    }
 
     pub fn takes(self, kind: RuleKind) -> bool {
         match kind {
             RuleKind::Credential => true,
-            RuleKind::Personal => self.personal,
-            RuleKind::Path | RuleKind::Frame | RuleKind::Address => self.all,
+            RuleKind::HiddenHome => self.hidden,
+            RuleKind::Path => self.masks.covers(Masks::PATHS),
+            RuleKind::Frame => self.masks.covers(Masks::FRAMES),
+            RuleKind::Address => self.masks.covers(Masks::ADDRESSES),
+            RuleKind::Personal => self.masks.covers(Masks::PERSONAL),
         }
     }
 
     /// A number of its own for each scope, below [`Scope::COUNT`].
     pub fn index(self) -> usize {
-        usize::from(self.all) + 2 * usize::from(self.personal)
+        self.masks.index() + Masks::COUNT * usize::from(self.hidden)
     }
 }

@@ -5,6 +5,7 @@
 mod alerts;
 mod all_contracts;
 mod bounds;
+mod caller;
 mod classification;
 mod compatibility;
 mod context_resolve;

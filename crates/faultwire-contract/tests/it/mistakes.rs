@@ -64,6 +64,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("cap below base", "cap_ms = 5000", "cap_ms = 100"),
     ("default for an unknown slot", "tool = \"unbekannt\"", "tol = \"unbekannt\""),
     ("unknown message policy", "[text]\n", "[text]\nmessage = \"raw\"\n"),
+    ("unknown kind to mask", "[text]\n", "[text]\nmasks = [\"path\"]\n"),
     ("bound out of range", "message_bytes = 200", "message_bytes = 2"),
     (
         "no alert levels",
