@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use faultwire_contract::DEFAULT;
+use faultwire_contract::{DEFAULT, Masks};
 
 /// One error contract for every MCP tool failure.
 #[derive(Parser)]
@@ -234,9 +234,9 @@ pub struct RedactArgs {
     /// Use the redaction rules of this file too
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Take out mail addresses, card numbers and IBANs too
-    #[arg(long)]
-    pub personal: bool,
+    /// Keep these kinds of text: paths, addresses, frames, personal; several with commas
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
+    pub keep: Vec<Masks>,
     /// Use this contract's own rules too: a built-in name or a file
     #[arg(long, short, value_name = "NAME_OR_FILE", env = "FAULTWIRE_CONTRACT")]
     pub contract: Option<String>,
@@ -264,6 +264,10 @@ pub struct RetryArgs {
     /// Which envelope; all are tried without it
     #[arg(long, value_enum)]
     pub surface: Option<Surface>,
+}
+
+fn kind(name: &str) -> Result<Masks, String> {
+    Masks::named(name).ok_or_else(|| format!("write one of {}", Masks::ALL))
 }
 
 #[derive(Subcommand)]

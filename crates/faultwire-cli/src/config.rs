@@ -42,6 +42,7 @@ pub struct Config {
     pub tool: BTreeMap<String, Tool>,
     pub session: Session,
     pub meta: Meta,
+    pub redact: Redact,
     pub limits: Limits,
     pub restart: Restart,
     pub audit: Audit,
@@ -145,6 +146,24 @@ pub struct Meta {
     pub tool_version: Option<String>,
     pub mode: Option<String>,
     pub approval_mode: Option<bool>,
+}
+
+/// `[redact]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Redact {
+    pub paths: Option<Treat>,
+    pub addresses: Option<Treat>,
+    pub frames: Option<Treat>,
+    pub personal: Option<Treat>,
+}
+
+/// What becomes of one kind of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Treat {
+    Keep,
+    Mask,
 }
 
 /// `[limits]`.

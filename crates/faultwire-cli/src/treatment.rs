@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faultwire::audit::{Log, OpenError, Options};
-use faultwire_contract::{DEFAULT, Meta, Session, SoftFailures};
+use faultwire_contract::{Contract, DEFAULT, Masks, Meta, Session, SoftFailures};
 use faultwire_gateway::{Arguments, Settings};
 
 use crate::args::treatment::{self as args, LogLevel, Treatment};
-use crate::config::Config;
+use crate::config::{Config, Treat};
 use crate::problem::Problem;
 use crate::{chosen, edge};
 
@@ -18,15 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How many servers of one name may run at once before a log of its own must be named.
 const SLOTS: u32 = 64;
 
-/// What a server is run with.
-pub fn settings(args: &Treatment, config: &Config) -> Result<Settings, Problem> {
-    settings_of(args, config, None)
+/// What a server is run with, where these kinds of text are masked unless the file says otherwise.
+pub fn settings(args: &Treatment, config: &Config, masks: Masks) -> Result<Settings, Problem> {
+    settings_of(args, config, masks, None)
 }
 
 /// The same for a mount of the file, by its number, which may have a contract of its own.
 pub fn settings_of(
     args: &Treatment,
     config: &Config,
+    masks: Masks,
     mount: Option<usize>,
 ) -> Result<Settings, Problem> {
     let own = mount.and_then(|number| config.mount.get(number));
@@ -52,6 +53,7 @@ pub fn settings_of(
     let mut settings = Settings::new(Arc::clone(&contract));
     settings.profile = chosen::profile(&contract, name).map_err(place)?;
     settings.show_stack = edge::stamp(&contract).show_stack;
+    settings.masks = masked(masks, config, &contract)?;
     settings.arguments = arguments(args, config)?;
     settings.soft_failures = soft_failures(args, config)?;
 
@@ -96,6 +98,30 @@ pub fn set<T>(setting: &mut T, told: Option<T>) {
     if let Some(told) = told {
         *setting = told;
     }
+}
+
+/// What is masked by default or by the file. A contract's own masks are a floor (U2).
+fn masked(mut masks: Masks, config: &Config, contract: &Contract) -> Result<Masks, Problem> {
+    let told = &config.redact;
+    for (name, kind, told) in [
+        ("paths", Masks::PATHS, told.paths),
+        ("addresses", Masks::ADDRESSES, told.addresses),
+        ("frames", Masks::FRAMES, told.frames),
+        ("personal", Masks::PERSONAL, told.personal),
+    ] {
+        match told {
+            Some(Treat::Keep) if contract.text.masks.covers(kind) => {
+                let what =
+                    format!("{name} = \"keep\" is not allowed: {} masks {name}", contract.name);
+                let help = format!("write {name} = \"mask\", or choose another contract");
+                return Err(Problem::bad(&config.place(&["redact", name]), what, help));
+            }
+            Some(Treat::Keep) => masks = masks.without(kind),
+            Some(Treat::Mask) => masks = masks.with(kind),
+            None => {}
+        }
+    }
+    Ok(masks.with(contract.text.masks))
 }
 
 fn arguments(args: &Treatment, config: &Config) -> Result<Arguments, Problem> {

@@ -25,6 +25,17 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{}", &ELLIPSIS[..ELLIPSIS.len().min(max)]))
 }
 
+/// The same for a text that is not redacted yet: it is cut only where no secret can be cut in two
+/// (X6).
+#[must_use]
+pub fn cut_unredacted(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let kept = crate::redact::prefix(text, max.saturating_sub(ELLIPSIS.len()));
+    Cow::Owned(format!("{kept}{ELLIPSIS}"))
+}
+
 /// At most `max` bytes of a long text: its first and its last lines, and how much is missing
 /// between them (U3). What decided often stands at the end.
 ///

@@ -212,6 +212,11 @@ impl Call {
         self.line.as_bytes()
     }
 
+    /// The params of the request, as they were written.
+    pub(crate) fn params(&self) -> Option<&str> {
+        self.params.as_ref().map(|place| self.part(place))
+    }
+
     fn part(&self, place: &Range<u32>) -> &str {
         &self.line[place.start as usize..place.end as usize]
     }
@@ -289,7 +294,7 @@ impl Call {
     }
 
     pub(crate) fn story(&self) -> Story {
-        Story::told_by(self.params.as_ref().map(|place| self.part(place)))
+        Story::told_by(self.params())
     }
 }
 

@@ -184,7 +184,7 @@ impl Door {
             stranger.refusals.note(stranger.peer.address, reason, edge::now(), incident)
         });
         report.incident = noted.as_ref().map(|noted| noted.incident.clone());
-        let fault = accepted(party, report);
+        let fault = accepted(party, report, &party.caller());
         let form = match asker.surface {
             Surface::Mcp => Form::Error(number),
             Surface::Http => Form::Http,

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use faultwire_contract::{Contract, Session, SessionState, Surface};
+use faultwire_contract::{Caller, Contract, Session, SessionState, Surface};
 use sha2::{Digest, Sha256};
 
 use crate::door::Door;
@@ -184,6 +184,11 @@ impl Party {
 
     pub(crate) fn contract(&self) -> &Arc<Contract> {
         &self.settings.contract
+    }
+
+    /// The client as a reader of texts, of whose call nothing is known.
+    pub(crate) fn caller(&self) -> Caller<'static> {
+        Caller::new(self.settings.masks)
     }
 
     /// The client has said who it is.

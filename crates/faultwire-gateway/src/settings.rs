@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use faultwire_contract::{Contract, Meta, Profile, Session, SoftFailures};
+use faultwire_contract::{Contract, Masks, Meta, Profile, Session, SoftFailures};
 
 use crate::call::Method;
 use crate::wire;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub failures_as_results: bool,
     /// Whether the contract's switch for stacks is on.
     pub show_stack: bool,
+    /// What is masked before clients see it, beside what the contract masks (U2).
+    pub masks: Masks,
     /// Facts of the session that only the operator knows: role and workspace.
     pub session: Session,
     /// Facts of the calls that only the operator knows: tool version and modes.
@@ -125,6 +127,7 @@ impl Settings {
             linger: true,
             failures_as_results: true,
             show_stack: false,
+            masks: Masks::REMOTE,
             session: Session::default(),
             meta: Meta::default(),
         }

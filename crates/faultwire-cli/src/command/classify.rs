@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use faultwire_contract::{
-    Answers, CallContext, Contract, Explanation, Failure, Fault, FaultError, Judgement, Report,
-    Stamp, oversize, peek,
+    Answers, CallContext, Caller, Contract, Explanation, Failure, Fault, FaultError, Judgement,
+    Report, Stamp, oversize, peek,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -96,7 +96,7 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
                 return print(&NoFailure { failure: false, suspect: None, why });
             }
         };
-        let told = safe(&contract, report).map_err(|e| {
+        let told = safe(&contract, report, &Caller::default()).map_err(|e| {
             Problem::bad(&format!("stdin, line {number}"), e.to_string(), "report this line to us")
         })?;
         print(&Answer { failure: true, rule: &rule, report: &told, why })
@@ -111,8 +111,12 @@ fn print(answer: &impl Serialize) -> Result<(), Problem> {
 }
 
 /// The report as a fault would tell it, without what only a real failure has.
-fn safe(contract: &Arc<Contract>, report: Box<Report>) -> Result<Report, FaultError> {
+fn safe(
+    contract: &Arc<Contract>,
+    report: Box<Report>,
+    caller: &Caller<'_>,
+) -> Result<Report, FaultError> {
     let (incident, timestamp) = (report.incident.clone(), report.timestamp.clone());
-    let fault = Fault::new(contract, report, &Stamp::default())?;
+    let fault = Fault::for_caller(contract, report, &Stamp::default(), caller)?;
     Ok(Report { incident, timestamp, ..fault.public().clone() })
 }

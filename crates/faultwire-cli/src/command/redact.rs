@@ -1,6 +1,6 @@
 //! `redact`: text in, text out.
 
-use faultwire_contract::{RedactRule, Redactor};
+use faultwire_contract::{Masks, RedactRule, Redactor};
 
 use crate::args::RedactArgs;
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
     };
     let input = edge::input()?;
     let text = String::from_utf8_lossy(&input);
-    let redactor = redactor.personal(args.personal);
-    edge::print(redactor.redact_all(&text).as_bytes())?;
+    let masks = args.keep.iter().fold(Masks::ALL, |masks, kind| masks.without(*kind));
+    edge::print(redactor.masking(masks).redact_all(&text).as_bytes())?;
     Ok(Done::Fine)
 }

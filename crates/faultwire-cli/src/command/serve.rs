@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use faultwire_contract::Masks;
 use faultwire_gateway::{
     BadNetwork, BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, Launch, MountSettings,
     Reload, RemoteSettings, Renewed, Serve, Upstream, serve,
@@ -208,7 +209,7 @@ fn mount(
     config: &Config,
     written: Option<usize>,
 ) -> Result<MountSettings, Problem> {
-    let settings = treatment::settings_of(treatment, config, written)?;
+    let settings = treatment::settings_of(treatment, config, Masks::REMOTE, written)?;
     let mut crowd = Crowd::default();
     set(&mut crowd.sessions, config.serve.sessions);
     set(&mut crowd.idle, config.serve.idle);

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use faultwire_contract::Masks;
 use faultwire_gateway::{Launch, Settings, WrapError, wrap};
 
 use crate::args::wrap::WrapArgs;
@@ -30,7 +31,7 @@ fn prepared(args: &WrapArgs) -> Result<Prepared, Problem> {
         (None, Some(name)) => server_name::given(name, &config.place(&["name"]))?,
         (None, None) => server_name::of(&args.command),
     };
-    let settings = treatment::settings(&args.treatment, &config)?;
+    let settings = treatment::settings(&args.treatment, &config, Masks::LOCAL)?;
     // A level that is none is told before anything else happens.
     treatment::level(&args.treatment, &config)?;
     Ok(Prepared { config, name, settings })

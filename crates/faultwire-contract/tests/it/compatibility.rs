@@ -140,6 +140,7 @@ fn settings() {
     check(", missing = \"H-102\"", "", Breaking, "invalid_arguments.missing changed its code");
     check("outcome = \"not_sent\"\n", "", Breaking, "outcome of \"H-200\"");
     check("[text]\n", "[text]\nmessage = \"canonical\"\n", Breaking, "text.message");
+    check("[text]\n", "[text]\nmasks = [\"paths\"]\n", Breaking, "text.masks");
     check("[\"brief\", \"full\"]", "[\"full\", \"brief\"]", Breaking, "the default profile");
     check("tool = \"unbekannt\"", "tool = \"nichts\"", Breaking, "the default of $tool");
     check("fallback = \"H-900\"", "fallback = \"H-300\"", Breaking, "the fallback");

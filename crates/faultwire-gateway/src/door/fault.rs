@@ -1,6 +1,6 @@
 //! Making the fault of a failure: what is known of session and call is added to what was reported.
 
-use faultwire_contract::{Condition, Fault, Meta, Report, Safety};
+use faultwire_contract::{Caller, Condition, Fault, Meta, Report, Safety};
 
 use crate::call::{Call, Method};
 use crate::edge;
@@ -20,7 +20,7 @@ pub(crate) fn fault(party: &Party, call: &Call, mut report: Box<Report>, story: 
     // Only tools have effects.
     let is_safe = || call.method != Method::ToolsCall || call.facts().safety != Safety::Unknown;
     report.repeatable.get_or_insert_with(is_safe);
-    accepted(party, report)
+    accepted(party, report, &party.caller().sent_raw(call.params()))
 }
 
 /// Adds what is known of session and call. An envelope that a server made itself may know better.
@@ -51,7 +51,7 @@ pub(super) fn dress(report: &mut Report, party: &Party, elapsed_ms: Option<u64>,
     }
 }
 
-pub(super) fn accepted(party: &Party, mut report: Box<Report>) -> Fault {
+pub(super) fn accepted(party: &Party, mut report: Box<Report>, caller: &Caller<'_>) -> Fault {
     let settings = &party.settings;
     // A code of another contract, which was replaced meanwhile, has its like in this one.
     if settings.contract.code(&report.code).is_none()
@@ -70,7 +70,7 @@ pub(super) fn accepted(party: &Party, mut report: Box<Report>) -> Fault {
         outcome: Some(Condition::Internal.outcome()),
         ..Report::new(&contract.fallback().id)
     };
-    Fault::new(contract, report, &stamp)
-        .or_else(|_| Fault::new(contract, plain(), &stamp))
+    Fault::for_caller(contract, report, &stamp, caller)
+        .or_else(|_| Fault::for_caller(contract, plain(), &stamp, caller))
         .unwrap_or_else(|e| unreachable!("the contract's own fallback is refused: {e}"))
 }

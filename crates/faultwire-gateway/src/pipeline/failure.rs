@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use faultwire::arguments::Misfit;
-use faultwire_contract::{Condition, Failure, Line, Outcome, Redactor, peek};
+use faultwire_contract::{Caller, Condition, Failure, Line, Outcome, Redactor, peek};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Method};
@@ -32,7 +32,7 @@ impl Link {
         if flow == Flow::Elicitation
             && !is_modern()
             && wire::asks_for_urls(bytes)
-            && let Some(told) = self.negotiated(call.client_id(), bytes)
+            && let Some(told) = self.negotiated(&call, bytes)
         {
             let passed = call.answer(&peek(&told), Patched::new(&told));
             return if passed { Verdict::Drop } else { Verdict::Instead(told) };
@@ -51,7 +51,7 @@ impl Link {
             failing.rpc == Some(wire::INVALID_PARAMS) && call.story().is_next_round();
         if flow == Flow::Negotiation && (is_modern() || call.method == Method::Initialize) {
             failing.is_protocol = true;
-            if let Some(line) = self.negotiated(call.client_id(), bytes) {
+            if let Some(line) = self.negotiated(&call, bytes) {
                 failing.said = Said::Protocol(line);
             }
         }
@@ -74,7 +74,7 @@ impl Link {
 
     /// An error that the protocol wants to reach the client: its number, and what stands in its
     /// data, without what nobody should read.
-    fn negotiated(&self, id: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn negotiated(&self, call: &Call, bytes: &[u8]) -> Option<Vec<u8>> {
         #[derive(serde::Deserialize)]
         struct Reply {
             error: Told,
@@ -86,20 +86,22 @@ impl Link {
             data: Option<Value>,
         }
         let Reply { error } = serde_json::from_slice(bytes).ok()?;
-        let redactor = self.contract().redactor();
-        let message = error.message.as_deref().map(|message| redactor.redact(message));
+        let contract = self.contract();
+        let known = call.party().map_or_else(Caller::default, |party| party.caller());
+        let caller = known.sent_raw(call.params());
+        let message = error.message.as_deref().map(|text| contract.redact_for(text, &caller));
         let mut told = json!({ "code": error.code, "message": message.unwrap_or_default() });
         if let Some(mut data) = error.data {
             // Addresses that a user is to open hold what they must; all around them is text.
             let urls = data.as_object_mut().and_then(|data| data.remove(wire::ELICITATIONS));
-            let mut data = redactor.redact_json(data);
+            let mut data = contract.redact_json_for(data, &caller);
             if let (Some(urls), Some(data)) = (urls, data.as_object_mut()) {
-                let urls = without_secrets(urls, redactor);
+                let urls = without_secrets(urls, contract.redactor());
                 data.insert(wire::ELICITATIONS.to_owned(), urls);
             }
             told["data"] = data;
         }
-        Some(wire::told(id, &told))
+        Some(wire::told(call.client_id(), &told))
     }
 
     /// Adds what the tool list knows about a failure that is the caller's.

@@ -52,13 +52,14 @@ pub(crate) fn cut_off(contract: &Contract, why: &str) -> Failing {
 fn told(contract: &Contract, status: StatusCode, body: &[u8]) -> String {
     let reason = status.canonical_reason().unwrap_or("unknown");
     let mut told = format!("The server answered {} {reason}", status.as_u16());
-    // What is redacted after it was cut may be half a secret that no rule knows any more (X6).
+    // What is redacted after it was cut may be half a secret that no rule knows any more (X6). What
+    // is no credential may be the client's own, and is left to who knows the call.
     let text = String::from_utf8_lossy(body);
-    let text = contract.redactor().redact(&text);
+    let text = contract.redactor().redact_credentials(&text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if !text.is_empty() && !text.starts_with('<') {
         told.push_str(": ");
-        told.push_str(&bound::cut(&text, TOLD));
+        told.push_str(&bound::cut_unredacted(&text, TOLD));
     }
     told
 }
