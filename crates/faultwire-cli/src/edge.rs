@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::{Contract, Stamp};
@@ -49,6 +50,12 @@ pub fn audit_dir() -> PathBuf {
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
         .unwrap_or_default();
     state.join("faultwire/audit")
+}
+
+/// The user's home directory.
+pub fn home() -> Option<&'static str> {
+    static HOME: OnceLock<Option<String>> = OnceLock::new();
+    HOME.get_or_init(|| variable("HOME").filter(|home| home.starts_with('/'))).as_deref()
 }
 
 /// A uniform random number. A machine without randomness gets no jitter, which does no harm.

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use faultwire_contract::shorten_home;
+
 /// The text without what steers a terminal. ESC itself stays: our own colours begin with it, and the
 /// log's formatter escapes it in foreign text.
 pub fn calm(text: &str) -> Cow<'_, str> {
@@ -23,12 +25,13 @@ fn steers(c: char) -> bool {
         | '\u{2028}'..='\u{2029}' | '\u{2066}'..='\u{2069}' | '\u{7f}' | '\u{8}' | '\u{7}')
 }
 
-/// Stderr for log lines, each of which comes whole.
+/// Stderr for log lines, each of which comes whole. Home directories in them are shortened (U2).
 pub struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
+        let text = shorten_home(&text, crate::edge::home());
         io::stderr().lock().write_all(calm(&text).as_bytes())?;
         Ok(bytes.len())
     }

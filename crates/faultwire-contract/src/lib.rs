@@ -84,7 +84,7 @@ pub use incident::Stamp;
 pub use mistake::{Mistake, Mistakes, nearest};
 pub use origin::{Origin, Outcome};
 pub use quote::quote;
-pub use redact::{Caller, Masks, RedactRule, Redactor, RuleKind, strip};
+pub use redact::{Caller, Masks, RedactRule, Redactor, RuleKind, shorten_home, strip};
 pub use report::{Hints, Meta, Report, Reset, Session};
 pub use retry::{Backoff, Question, Reason, RetryClass, Safety, Verdict, decide};
 pub use schema::SchemaOf;

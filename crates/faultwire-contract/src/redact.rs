@@ -10,6 +10,7 @@ mod caller;
 mod check;
 mod clean;
 mod fold;
+mod home;
 mod joins;
 #[cfg(test)]
 mod keywords;
@@ -29,6 +30,7 @@ use serde_json::{Map, Value};
 
 pub use caller::Caller;
 use clean::Clean;
+pub use home::shorten_home;
 pub use masks::Masks;
 use rule::{Finding, Place};
 pub use rule::{RedactRule, RuleKind};

@@ -2,6 +2,7 @@
 //! own clock, which a test can replace.
 
 use std::backtrace::Backtrace;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use faultwire_contract::{Contract, Stamp};
@@ -20,6 +21,14 @@ pub(crate) fn stamp(contract: &Contract) -> Stamp {
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
 pub(crate) fn now() -> std::time::Instant {
     std::time::Instant::now()
+}
+
+/// The home directory of this process.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+pub(crate) fn home() -> Option<&'static str> {
+    static HOME: OnceLock<Option<String>> = OnceLock::new();
+    let read = || std::env::var("HOME").ok().filter(|home| home.starts_with('/'));
+    HOME.get_or_init(read).as_deref()
 }
 
 /// Where we are, if the contract shows it (K2).

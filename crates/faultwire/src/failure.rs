@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::marker::PhantomData;
 
-use faultwire_contract::{Condition, Fault, FaultError, Report, Stamp};
+use faultwire_contract::{Caller, Condition, Fault, FaultError, Report, Stamp};
 
 use crate::edge;
 use crate::set::{CodeSet, Widened};
@@ -85,9 +85,15 @@ impl<S: CodeSet> Failure<S> {
     /// The fault that it is, with a stamp from elsewhere.
     #[must_use]
     pub fn into_fault_at(self, stamp: &Stamp) -> Fault {
+        self.into_fault_for(stamp, &Caller::default())
+    }
+
+    /// The same for a client of whom more is known: what it may see, and what it sent.
+    #[must_use]
+    pub fn into_fault_for(self, stamp: &Stamp, caller: &Caller<'_>) -> Fault {
         let contract = S::Code::contract();
         let known = self.report.session.clone();
-        Fault::new(contract, self.report, stamp).unwrap_or_else(|refused| {
+        Fault::for_caller(contract, self.report, stamp, caller).unwrap_or_else(|refused| {
             let condition = Condition::Internal;
             let report = Report {
                 condition: Some(condition),

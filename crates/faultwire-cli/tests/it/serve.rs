@@ -17,6 +17,7 @@ mod operation;
 mod protocol;
 mod real;
 mod recorder;
+mod redaction;
 mod reload;
 mod schemas;
 mod sessions;

@@ -10,6 +10,7 @@ mod matrix;
 pub mod parts;
 pub mod real;
 mod recovery;
+pub mod redaction;
 mod session;
 mod settings;
 mod soak;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use faultwire_contract::{Fault, Origin, Outcome, Redactor, Report, bound};
+use faultwire_contract::{Fault, Origin, Outcome, Redactor, Report, bound, shorten_home};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use crate::audit::failure::{FaultRecord, PrivateSide};
 use crate::audit::hash::Hash;
 use crate::audit::line::LONGEST_LINE;
 use crate::audit::segments::SEGMENT;
+use crate::edge;
 
 /// The body of one record, ready to be written: everything that does not depend on its place in
 /// the log.
@@ -99,13 +100,23 @@ impl Entry {
         let mut json = Vec::with_capacity(1024);
         exact::write(record, &mut json).ok()?;
         json.remove(0);
-        Some(Self(json))
+        Some(Self::with_short_homes(json))
     }
 
     fn failure(record: &FaultRecord<'_>) -> Option<Self> {
         let mut json = Vec::with_capacity(1536);
         record.write(&mut json).ok()?;
-        Some(Self(json))
+        Some(Self::with_short_homes(json))
+    }
+
+    /// A record tells nothing of whose home directory it was (U2).
+    fn with_short_homes(json: Vec<u8>) -> Self {
+        let short =
+            str::from_utf8(&json).ok().and_then(|text| match shorten_home(text, edge::home()) {
+                Cow::Owned(short) => Some(short.into_bytes()),
+                Cow::Borrowed(_) => None,
+            });
+        Self(short.unwrap_or(json))
     }
 
     fn fits(&self) -> bool {

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use faultwire_contract::{
-    Answers, CallContext, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Surface,
-    peek,
+    Answers, CallContext, Caller, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session,
+    Surface, peek,
 };
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, RequestId};
 use rmcp::service::{RequestContext, RoleServer};
@@ -253,7 +253,10 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         }
         let mut failure = Failure::<C>::told(report);
         self.add_facts(asked, failure.report_mut());
-        let fault: Fault = failure.into_fault();
+        let fault: Fault = {
+            let caller = Caller::default().sent(asked.arguments.as_ref());
+            failure.into_fault_for(&edge::stamp(C::contract()), &caller)
+        };
         let call = Call {
             request: asked.request.clone(),
             client: asked.client.clone(),
