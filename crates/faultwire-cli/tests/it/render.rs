@@ -169,6 +169,27 @@ fn redact_text_in_text_out() {
     assert_eq!(redact("login failed: password=hunter2\n"), "login failed: password=[redacted]\n");
     assert_eq!(redact("the author's monkey, v1.2.3"), "the author's monkey, v1.2.3");
     assert_eq!(redact(""), "");
+    let text = "/srv/a/b 10.0.0.7 jane@example.com password=x1 ~/.ssh/id";
+    for (keep, safe) in [
+        (
+            "",
+            "[redacted:path] [redacted:address] [redacted:personal] password=[redacted] [redacted:path]",
+        ),
+        (
+            "paths",
+            "/srv/a/b [redacted:address] [redacted:personal] password=[redacted] [redacted:path]",
+        ),
+        (
+            "addresses,personal",
+            "[redacted:path] 10.0.0.7 jane@example.com password=[redacted] [redacted:path]",
+        ),
+    ] {
+        let args = ["redact", "--keep", keep];
+        let args = if keep.is_empty() { &args[..1] } else { &args };
+        assert_eq!(faultwire(args, text).fine(), safe);
+    }
+    let wrong = faultwire(&["redact", "--keep", "tokens"], "x").refused();
+    assert!(wrong.contains("write one of paths, addresses, frames, personal"), "{wrong}");
     let own = faultwire(&["redact", "-c", HARBOUR], "moor at berth-1234").fine();
     assert_eq!(own, "moor at [redacted]");
     let rules = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-rules.toml");

@@ -189,6 +189,20 @@ async fn k9_k13_whatever_a_handler_does_is_one_envelope_and_recorded() {
 }
 
 #[tokio::test]
+async fn u2_what_the_client_sent_stays_and_the_record_shortens_home_directories() {
+    let pair = Pair::start::<standard::Code>(|b| b).await;
+    for (sent, shown) in [
+        (json!({ "of": "ann" }), "[redacted:path]"),
+        (json!({ "of": ["/home/ann"] }), "/home/ann/secret.rs"),
+    ] {
+        let told = pair.fails::<standard::Code>("panics", sent).await.to_string();
+        assert!(told.contains(&format!("at {shown}")), "{told}");
+        let record = pair.records().pop().unwrap().to_string();
+        assert!(record.contains("at ~/secret.rs") && !record.contains("/home/ann"), "{record}");
+    }
+}
+
+#[tokio::test]
 async fn s4_only_a_tool_that_reads_may_be_called_again_after_a_timeout() {
     let pair = Pair::start::<standard::Code>(|b| b.deadline(Duration::from_millis(200))).await;
     let writes = pair.fails::<standard::Code>("hangs", json!({})).await["error"].take();
