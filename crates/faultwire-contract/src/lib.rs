@@ -62,6 +62,7 @@ mod report;
 mod retry;
 mod schema;
 mod session;
+mod start;
 mod template;
 
 pub use alert::{Alerts, DEFAULT_CAPACITY, Level, Page, Paging};
@@ -89,3 +90,4 @@ pub use report::{Hints, Meta, Report, Reset, Session};
 pub use retry::{Backoff, Question, Reason, RetryClass, Safety, Verdict, decide};
 pub use schema::SchemaOf;
 pub use session::{Reports, SessionCall, SessionRules, SessionState};
+pub use start::start_check;

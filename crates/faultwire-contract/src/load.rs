@@ -8,6 +8,7 @@ mod next;
 mod policy;
 pub(crate) mod rule;
 pub(crate) mod section;
+pub(crate) mod start;
 mod surface;
 
 pub(crate) use contract::{built_in, contract};

@@ -38,15 +38,17 @@ enum Slot {
     Missing,
     Allowed,
     Directory,
+    Check,
 }
 
-const SLOTS: [(&str, Slot); 6] = [
+const SLOTS: [(&str, Slot); 7] = [
     ("tool", Slot::Tool),
     ("wait", Slot::Wait),
     ("nearest", Slot::Nearest),
     ("missing", Slot::Missing),
     ("allowed", Slot::Allowed),
     ("directory", Slot::Directory),
+    ("check", Slot::Check),
 ];
 
 impl Next {
@@ -124,6 +126,7 @@ impl Slot {
             Self::Missing => report.hints.missing.clone(),
             Self::Allowed => report.hints.allowed.clone(),
             Self::Directory => report.hints.directory.clone(),
+            Self::Check => report.hints.check.clone(),
         }
     }
 }

@@ -136,6 +136,9 @@ pub struct Hints {
     /// The directories that may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// What to check, where a server does not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
 }
 
 impl Hints {
@@ -145,8 +148,9 @@ impl Hints {
         *self == Self::default()
     }
 
-    pub(crate) fn all(&mut self) -> [&mut Option<String>; 4] {
-        [&mut self.nearest, &mut self.missing, &mut self.allowed, &mut self.directory]
+    pub(crate) fn all(&mut self) -> [&mut Option<String>; 5] {
+        let Self { nearest, missing, allowed, directory, check } = self;
+        [nearest, missing, allowed, directory, check]
     }
 }
 
