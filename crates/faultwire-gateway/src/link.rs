@@ -34,6 +34,7 @@ use crate::settings::Settings;
 use crate::supervisor::Event;
 use crate::tools::Tools;
 use crate::upstream::inlet::{Inlet, Pipe};
+use crate::upstream::stderr::LastOutput;
 use crate::wire;
 pub(crate) use examined::Examined;
 pub(crate) use listing::Listing;
@@ -130,6 +131,8 @@ pub(crate) enum Phase {
         until: Option<Instant>,
         /// What became of it.
         why: String,
+        /// What it said last, if it did not start.
+        failed_start: Option<Arc<LastOutput>>,
     },
 }
 

@@ -43,7 +43,8 @@ impl Running {
             Some(Arc::clone(breaker)),
             Some(Arc::clone(tasks)),
         ));
-        let mut supervisor = Supervisor::start(Arc::clone(&link), source, heard)?;
+        let mut supervisor = Supervisor::new(Arc::clone(&link), source, heard);
+        supervisor.start()?;
         spawn("inlet", &events, {
             let link = Arc::clone(&link);
             move || link.inlet.serve()

@@ -21,6 +21,7 @@ use crate::upstream::pool::Pool;
 use crate::upstream::process::Group;
 use crate::upstream::remote::Remote;
 use crate::upstream::restart::History;
+use crate::upstream::stderr::Stderr;
 use crate::{edge, wire};
 use ear::Ear;
 
@@ -56,6 +57,7 @@ struct Server {
     /// Which message waited for the client when it was looked at last.
     handing: Option<u64>,
     group: Group,
+    stderr: Arc<Stderr>,
     listener: Option<Ear>,
     exited: Option<String>,
     silent: bool,
@@ -95,6 +97,8 @@ pub(crate) struct Supervisor {
     events: Receiver<Event>,
     server: Option<Server>,
     runs: u64,
+    /// Whether a run of the server before this one has answered something.
+    has_answered: bool,
     history: History,
     ending: Option<Ending>,
     /// Whether the operator has said once already that it is to end.
@@ -102,35 +106,34 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the server for the first time.
-    pub(crate) fn start(
-        link: Arc<Link>,
-        source: Source,
-        events: Receiver<Event>,
-    ) -> io::Result<Self> {
-        let history = History::default();
-        let remote = match &source {
-            Source::Command(_) => None,
-            Source::Remote(remote) => Some(Arc::clone(remote)),
-        };
-        let mut supervisor = Self {
+    pub(crate) fn new(link: Arc<Link>, source: Source, events: Receiver<Event>) -> Self {
+        Self {
             link,
             source,
             events,
             server: None,
             runs: 0,
-            history,
+            has_answered: false,
+            history: History::default(),
             ending: None,
             signalled: false,
+        }
+    }
+
+    /// Starts the server for the first time.
+    pub(crate) fn start(&mut self) -> io::Result<()> {
+        let remote = match &self.source {
+            Source::Command(_) => None,
+            Source::Remote(remote) => Some(Arc::clone(remote)),
         };
         match remote {
-            None => supervisor.server = Some(supervisor.run()?),
+            None => self.server = Some(self.run()?),
             Some(remote) => {
-                remote.belong_to(&supervisor.link);
-                supervisor.link.inlet.reach(remote);
+                remote.belong_to(&self.link);
+                self.link.inlet.reach(remote);
             }
         }
-        Ok(supervisor)
+        Ok(())
     }
 
     fn is_remote(&self) -> bool {

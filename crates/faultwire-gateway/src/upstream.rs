@@ -7,3 +7,4 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod remote;
 pub(crate) mod restart;
+pub(crate) mod stderr;

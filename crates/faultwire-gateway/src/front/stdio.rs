@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -79,9 +79,16 @@ pub fn wrap(
     let session = session_of(&settings);
     let party = Party::new(Arc::clone(&door), Arc::clone(&settings), Arc::clone(&client), session);
     let link = Arc::new(Link::new(Arc::clone(&door), settings, client, events.clone(), None, None));
-    let mut supervisor =
-        Supervisor::start(Arc::clone(&link), Source::Command(Arc::new(Pool::new(launch))), heard)
-            .map_err(|error| WrapError::Start { command, error })?;
+    let source = Source::Command(Arc::new(Pool::new(launch)));
+    let mut supervisor = Supervisor::new(Arc::clone(&link), source, heard);
+    let started = supervisor.start().map_err(|error| WrapError::Start { command, error });
+    if let Err(WrapError::Start { error, .. }) = &started {
+        // Without a client, nothing is to be answered.
+        if streams.input.is_terminal() {
+            return started;
+        }
+        supervisor.cannot_start(error, None);
+    }
     let (made, to_record) = channel();
     spawn("door", &events, {
         let door = Arc::clone(&door);
@@ -122,7 +129,7 @@ pub fn wrap(
     door.close();
     // A client that reads nothing any more is not waited for.
     let _ = answered.recv_timeout(LAST_ANSWERS);
-    Ok(())
+    started
 }
 
 fn hear_signals(events: &Sender<Event>) -> io::Result<()> {

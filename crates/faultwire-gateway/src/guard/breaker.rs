@@ -92,6 +92,7 @@ impl Breaker {
             Some(
                 Condition::UpstreamUnreachable
                     | Condition::UpstreamCrashed
+                    | Condition::StartFailed
                     | Condition::UpstreamProtocol
                     | Condition::Timeout
             )

@@ -11,6 +11,7 @@ use crate::guard::breaker::Breaker;
 use crate::link::{Link, Phase};
 use crate::supervisor::Event;
 use crate::tools::Known;
+use crate::upstream::stderr::LastOutput;
 use crate::{door, edge, wire};
 
 /// For a message that is no call, a lost session is begun again after this long at the earliest.
@@ -192,17 +193,41 @@ impl Link {
     }
 
     /// The failure of calls while there is no server.
-    pub(crate) fn unreachable(&self, until: Option<Instant>, why: &str) -> Failing {
+    pub(crate) fn unreachable(
+        &self,
+        until: Option<Instant>,
+        why: &str,
+        failed_start: Option<&LastOutput>,
+    ) -> Failing {
         let now = edge::now();
         let wait = until.map(|until| until.saturating_duration_since(now));
         let next = match wait {
             Some(_) => "it is being started again",
             None => "it is not started again",
         };
-        Failing::observed(self.contract(), Condition::UpstreamUnreachable)
-            .saying(format!("The server {why}; {next}"))
+        let message = format!("The server {why}; {next}");
+        let failing = match failed_start {
+            Some(output) => self.start_failed(message, output),
+            None => {
+                Failing::observed(self.contract(), Condition::UpstreamUnreachable).saying(message)
+            }
+        };
+        failing
             .outcome(Outcome::NotSent)
             .after(self.contract(), wait.map(|w| w + Duration::from_millis(100)))
+    }
+
+    /// The failure of calls to a server that does not start: what it said last is in the message
+    /// (U6), what to do is ours.
+    pub(crate) fn start_failed(&self, message: String, output: &LastOutput) -> Failing {
+        let message = match output.text.as_str() {
+            "" => message,
+            text => format!("{message}. Its last output:\n{text}"),
+        };
+        let mut failing =
+            Failing::observed(self.contract(), Condition::StartFailed).saying(message);
+        failing.report.hints.check = output.check.map(str::to_owned);
+        failing
     }
 
     /// A client that closed its stream has taken the call back.

@@ -319,10 +319,10 @@ impl Link {
             return Some(failing.saying("The gateway is shutting down"));
         }
         // One that is about to be started is waited for.
-        if let Phase::Down { until, why } = &state.phase
+        if let Phase::Down { until, why, failed_start } = &state.phase
             && until.is_none_or(|until| until > place.now)
         {
-            return Some(self.unreachable(*until, why));
+            return Some(self.unreachable(*until, why, failed_start.as_deref()));
         }
         let bytes = state.calls.bytes().saturating_add(call.line().len());
         let crowded = bytes > limits.backlog_bytes || state.calls.is_crowded_for(call.line().len());

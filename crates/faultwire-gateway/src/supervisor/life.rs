@@ -1,20 +1,22 @@
 //! The server's life: it ends, its calls fail, and it is started again.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use faultwire_contract::Condition;
+use faultwire_contract::{Condition, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::ear::Ear;
 use super::{Event, GRACE, LAST_WORDS, Server, Source, Supervisor};
-use crate::call::{Call, Stage};
+use crate::call::{Call, Method, Stage};
 use crate::failing::Failing;
 use crate::link::Phase;
-use crate::upstream::process::IN_ORDER;
+use crate::upstream::process::{IN_ORDER, is_fault_of_command};
 use crate::upstream::restart::Next;
+use crate::upstream::stderr::{LastOutput, Stderr};
 use crate::{edge, wire};
 
 impl Server {
@@ -54,6 +56,7 @@ impl Supervisor {
             listener.end(server.silent);
         }
         let how = server.exited.unwrap_or_else(|| "ended".to_owned());
+        let output = self.last_output(&server.stderr);
         let mut pipe = self.link.inlet.lock();
         let written = pipe.written();
         pipe.disconnect();
@@ -68,17 +71,26 @@ impl Supervisor {
             None if rested && !served => self.history.rested(restart),
             None => self.history.ended(served, restart),
         };
+        // One that answered before, and ends at a call without an answer, may have ended of the call.
+        let is_called = state.calls.iter_mut().any(|call| {
+            call.method == Method::ToolsCall
+                && matches!(call.stage, Stage::Sent { .. })
+                && call.is_out(written)
+        });
+        let failed_start = output.filter(|_| !state.answered && !(self.has_answered && is_called));
+        self.has_answered |= state.answered;
         let why = match (&next, self.ending) {
             (Next::GiveUp, None) => {
                 format!("{how}, {} times in a row without an answer", self.history.in_vain())
             }
+            _ if failed_start.is_some() => format!("{how} before its first answer"),
             _ => how.clone(),
         };
         let until = match next {
             Next::After(wait) => Some(edge::now() + wait),
             Next::GiveUp => None,
         };
-        state.phase = Phase::Down { until, why: why.clone() };
+        state.phase = Phase::Down { until, why: why.clone(), failed_start: failed_start.clone() };
         // To compare lists after a restart is not what it died of.
         if state.listing.take().is_some_and(|listing| listing.before.is_none()) {
             self.link.tools().died_of_it();
@@ -103,28 +115,47 @@ impl Supervisor {
             if until.is_none() {
                 tracing::error!("the server {why}; it is not started again");
             }
-            self.link.event("server_ended", &json!({ "run": server.run, "how": how }));
+            let mut facts = json!({ "run": server.run, "how": how });
+            if let Some(output) = &failed_start {
+                facts["output"] = json!(output.text);
+            }
+            self.link.event("server_ended", &facts);
         }
         self.link.lost_orders(lost);
         for id in asked.keys() {
             self.link.door.tell(&self.link.client, wire::cancelled(id, "the server ended"));
         }
-        self.link.fail_together(crashed, || {
-            Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
-                .saying(format!("The server {how} with the call open"))
+        self.link.fail_together(crashed, || match &failed_start {
+            Some(output) => self
+                .link
+                .start_failed(format!("The server {how} before its first answer"), output)
+                .outcome(Outcome::MaybeExecuted),
+            None => Failing::observed(self.link.contract(), Condition::UpstreamCrashed)
+                .saying(format!("The server {how} with the call open")),
         });
         self.fail_stranded();
+    }
+
+    /// What a server said last that ended before its first answer. Made with no lock held.
+    fn last_output(&self, stderr: &Stderr) -> Option<Arc<LastOutput>> {
+        let answered = self.link.state().answered;
+        // When the session ends, nothing that was written is to be lost.
+        if !answered || self.ending.is_some() {
+            stderr.wait(LAST_WORDS);
+        }
+        let redactor = self.link.contract().redactor();
+        (!answered).then(|| Arc::new(stderr.last_output(redactor)))
     }
 
     /// Fails what waits for a server, when none will come.
     fn fail_stranded(&self) {
         let mut state = self.link.state();
-        let Phase::Down { until: None, why } = &state.phase else { return };
-        let why = why.clone();
+        let Phase::Down { until: None, why, failed_start } = &state.phase else { return };
+        let (why, failed_start) = (why.clone(), failed_start.clone());
         let stranded = state.calls.take_all(|_| true);
         drop(state);
         for call in stranded {
-            self.link.fail(call, self.link.unreachable(None, &why));
+            self.link.fail(call, self.link.unreachable(None, &why, failed_start.as_deref()));
         }
     }
 
@@ -136,14 +167,12 @@ impl Supervisor {
                 match self.run() {
                     Ok(server) => self.server = Some(server),
                     Err(e) => {
-                        let why = format!("cannot be started ({e})");
                         let next = self.history.ended(false, &self.link.settings().restart);
                         let until = match next {
                             Next::After(wait) => Some(now + wait),
                             Next::GiveUp => None,
                         };
-                        self.link.state().phase = Phase::Down { until, why };
-                        self.fail_stranded();
+                        self.cannot_start(&e, until);
                     }
                 }
             }
@@ -155,6 +184,17 @@ impl Supervisor {
             }
             _ => {}
         }
+    }
+
+    /// The server's command cannot be run.
+    pub(crate) fn cannot_start(&self, error: &io::Error, until: Option<Instant>) {
+        let failed_start =
+            is_fault_of_command(error).then(|| Arc::new(LastOutput::of_error(error)));
+        let why = format!("cannot be started ({error})");
+        tracing::error!("the server {why}");
+        self.link.event("server_not_started", &json!({ "why": error.to_string() }));
+        self.link.state().phase = Phase::Down { until, why, failed_start };
+        self.fail_stranded();
     }
 
     /// Starts a run of the server, and says the handshake again if there was one.
@@ -178,6 +218,7 @@ impl Supervisor {
             since: edge::now(),
             handing: None,
             group: started.group,
+            stderr: started.stderr,
             listener: Some(listener),
             exited: None,
             silent: false,

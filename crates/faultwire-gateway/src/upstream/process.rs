@@ -10,12 +10,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::upstream::stderr::Stderr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// A server that was started.
 pub(crate) struct Started {
     pub stdin: File,
     pub stdout: File,
+    pub stderr: Arc<Stderr>,
     pub process: Process,
     pub group: Group,
 }
@@ -66,11 +68,12 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// Starts the server. Its stderr is ours.
+/// Starts the server. Its stderr is copied to ours.
 pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let (program, arguments) = launch.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command.args(arguments).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in &launch.withheld {
         command.env_remove(name);
     }
@@ -79,14 +82,29 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let missing = || io::Error::other("the server was started without a pipe");
     let stdin = child.stdin.take().ok_or_else(missing)?;
     let stdout = child.stdout.take().ok_or_else(missing)?;
+    let stderr = child.stderr.take().ok_or_else(missing)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let group = Group(Arc::new(Mutex::new(pid)));
+    // From here on the server ends if it cannot be used.
+    let process = Process { child, group: group.clone(), waited: false };
     Ok(Started {
         stdin: File::from(OwnedFd::from(stdin)),
         stdout: File::from(OwnedFd::from(stdout)),
-        process: Process { child, group: group.clone(), waited: false },
+        stderr: Stderr::copy(File::from(OwnedFd::from(stderr)))?,
+        process,
         group,
     })
+}
+
+/// Whether the command is what keeps a server from being started, and not a lack of something that
+/// there may be more of later.
+pub(crate) fn is_fault_of_command(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let of_command =
+        [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOEXEC, Errno::ISDIR, Errno::NOTDIR];
+    let number = error.raw_os_error();
+    error.kind() == io::ErrorKind::InvalidInput
+        || of_command.iter().any(|errno| Some(errno.raw_os_error()) == number)
 }
 
 /// Our allocator has the kernel use small pages, which the server is not to inherit.

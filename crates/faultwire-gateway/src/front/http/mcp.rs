@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek};
+use faultwire_contract::{Aspect, Condition, Line, Outcome, Sort, Surface, peek, start_check};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -27,6 +27,7 @@ use crate::mount::{Mount, NoSession};
 use crate::party::{Asker, Bridged, KnownAs, Party};
 use crate::request::ToolCall;
 use crate::room::SHORT;
+use crate::upstream::process::is_fault_of_command;
 use crate::wire;
 
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
@@ -379,9 +380,13 @@ pub(super) async fn crowded(
 ) -> Response<Body> {
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
+        NoSession::Start(error) if is_fault_of_command(error) => Condition::StartFailed,
         NoSession::Start(_) => Condition::UpstreamUnreachable,
     };
-    let failing = Failing::observed(party.contract(), condition).saying(why.to_string());
+    let mut failing = Failing::observed(party.contract(), condition).saying(why.to_string());
+    if let NoSession::Start(error) = why {
+        failing.report.hints.check = start_check(&error.to_string()).map(str::to_owned);
+    }
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
     object(
         party,
