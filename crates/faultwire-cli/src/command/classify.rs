@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use faultwire_contract::{
     Answers, CallContext, Caller, Contract, Explanation, Failure, Fault, FaultError, Judgement,
-    Report, Stamp, oversize, peek,
+    Masks, Report, Stamp, oversize, peek,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -77,6 +77,7 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
         tool: tool.as_deref(),
         ..CallContext::default()
     };
+    let params = context.params;
     edge::lines(args.max_line, |number, line| {
         let mut why = None;
         let judged = match line {
@@ -96,9 +97,14 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
                 return print(&NoFailure { failure: false, suspect: None, why });
             }
         };
-        let told = safe(&contract, report, &Caller::default()).map_err(|e| {
-            Problem::bad(&format!("stdin, line {number}"), e.to_string(), "report this line to us")
-        })?;
+        let told =
+            safe(&contract, report, &Caller::new(Masks::LOCAL).sent_raw(params)).map_err(|e| {
+                Problem::bad(
+                    &format!("stdin, line {number}"),
+                    e.to_string(),
+                    "report this line to us",
+                )
+            })?;
         print(&Answer { failure: true, rule: &rule, report: &told, why })
     })?;
     Ok(Done::Fine)

@@ -412,7 +412,7 @@ fn show_tells_the_whole_story() {
     }
     assert!(!page.contains("secret words"), "{page}");
     let page = faultwire(&["audit", "show", "inc_4", dir.text()], "").fine();
-    assert!(page.contains("Really said   GET /home/jane/x failed"), "{page}");
+    assert!(page.contains("Really said   GET ~/x failed"), "{page}");
     assert!(page.contains("Told          GET [redacted:path] failed"), "{page}");
     let records = faultwire(&["audit", "show", "inc_1", dir.text(), "--json"], "").json();
     assert_eq!(records[0]["fault"]["incident"], "inc_1");

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use faultwire_contract::{
-    CallContext, Contract, DEFAULT, Fault, Profile, ResultOptions, Surface, builtin, classify_call,
+    CallContext, Caller, Contract, DEFAULT, Fault, Masks, Profile, ResultOptions, Surface, builtin,
+    classify_call,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -125,7 +126,8 @@ impl Figures {
         if !want.failure {
             return miss("a success called a failure", &line);
         }
-        let fault = Fault::new(contract, failure.report, &STAMP).unwrap();
+        let caller = Caller::new(Masks::LOCAL).sent_raw(params.as_str());
+        let fault = Fault::for_caller(contract, failure.report, &STAMP, &caller).unwrap();
         let envelope = fault.envelope(Surface::Mcp, Profile::default());
         let told = String::from_utf8(envelope).unwrap();
         let is_right = want.codes.contains(&fault.code().id);

@@ -136,11 +136,11 @@ fn k9_w8_every_failure_is_an_envelope_under_each_contract() {
 }
 
 #[test]
-fn a_server_that_crashes_at_its_start_says_so_at_once() {
+fn u6_a_server_that_crashes_at_its_start_says_why_at_once() {
     let dir = Dir::new();
     let sqlite = parts().join("crashing/bin/mcp-server-sqlite").display().to_string();
     let db = dir.join("data.db");
-    let server = ["sh", "-c", "exec \"$0\" --db-path \"$1\" 2>/dev/null", &sqlite, &db];
+    let server = [sqlite.as_str(), "--db-path", &db];
     let mut client = Client::wrap(&["--contract", "kaiza"], &server);
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
     let reply = client.ask("initialize", &params);
@@ -148,7 +148,8 @@ fn a_server_that_crashes_at_its_start_says_so_at_once() {
     assert_eq!(data.as_object().unwrap().len(), 11, "{reply}");
     assert!(data["human_message"].as_str().unwrap().contains("status 1"), "{reply}");
     let record = client.record_of(&reply["id"]);
-    assert_eq!(record["fault"]["condition"], "upstream_crashed");
+    assert_eq!(record["fault"]["condition"], "start_failed");
+    assert!(record.to_string().contains("ImportError"), "{record}");
     // The official clients are told, too, and do not wait for what will never come.
     for name in ["python1.py", "python2.py", "typescript1.mjs", "typescript2.mjs"] {
         let log = dir.join(name);

@@ -145,7 +145,7 @@ fn a_server_that_cannot_start_is_given_up_with_a_clear_fault() {
 fn while_it_is_down_calls_are_told_when_to_come_again() {
     let dir = Dir::new();
     let file = dir.join("faultwire.toml");
-    std::fs::write(&file, "[restart]\nbase = \"3s\"\n").unwrap();
+    std::fs::write(&file, "contract = \"owlclaw\"\n[restart]\nbase = \"3s\"\n").unwrap();
     let mut client = Client::wrap(&["--config", &file], &["sh", "-c", "exit 7"]);
     client.until("it has ended", |c| c.events().contains(&"server_ended".to_owned()));
     let reply = client.call("anything", &json!({}));
@@ -154,8 +154,36 @@ fn while_it_is_down_calls_are_told_when_to_come_again() {
     let after = envelope["error"]["retry_after"].as_u64().unwrap();
     assert!((1..=4).contains(&after), "{envelope}");
     let record = client.record_of(&json!(1));
-    assert_eq!(record["fault"]["condition"], "upstream_unreachable");
+    assert_eq!(record["fault"]["condition"], "start_failed");
     assert_eq!(record["fault"]["outcome"], "not_sent");
+}
+
+#[test]
+fn u6_a_server_that_does_not_start_says_why_and_what_to_check() {
+    let said = [
+        ("npm error code E404\nnpm error 404 Not Found - GET nosuch-server", "E404", "package"),
+        (
+            "error: No solution found: nosuch was not found in the package registry",
+            "nosuch",
+            "package",
+        ),
+        ("password=hunter2 is wrong for /srv/db", "/srv/db", "installed and started"),
+    ];
+    for (stderr, kept, check) in said {
+        let script = "printf '%s\\n' \"$0\" >&2; exit 7";
+        let mut client = Client::wrap(&[], &["sh", "-c", script, stderr]);
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+        let reply = client.ask("initialize", &params);
+        let told = &reply["error"]["data"]["error"];
+        assert_eq!(told["code"], "start_failed", "{reply}");
+        assert_eq!(told["retryable"], false, "{reply}");
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains("status 7") && message.contains(kept), "{reply}");
+        assert!(told["next"].as_str().unwrap().contains(check), "{reply}");
+        let record = client.record_of(&reply["id"]);
+        assert!(record.to_string().contains(kept), "{record}");
+        assert!(!(reply.to_string() + &record.to_string()).contains("hunter2"), "{reply} {record}");
+    }
 }
 
 /// Processes below this one.

@@ -205,7 +205,7 @@ for line in sys.stdin:
         let id = client.post_call("t", &json!({ "say": text }));
         assert_eq!(client.reply(&id)["result"]["isError"], true);
         assert_eq!(tries(&client, &id), Vec::<u64>::new(), "{contract}: {text}");
-        assert_eq!(client.record_of(&id)["fault"]["outcome"], "maybe_executed", "{text}");
+        assert_ne!(client.record_of(&id)["fault"]["outcome"], "not_sent", "{text}");
     }
 }
 
