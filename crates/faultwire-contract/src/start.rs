@@ -44,7 +44,7 @@ mod tests {
     /// The usual words of launchers and runtimes, and a word of what is to be checked.
     const PRINTED: [(&str, Option<&str>); 24] = [
         (
-            "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/x",
+            "npm error code E404\nnpm error 404 Not Found - GET https://registry.example/x",
             Some("npm package's name"),
         ),
         (
@@ -57,7 +57,7 @@ mod tests {
             Some("Node.js or Python"),
         ),
         (
-            "npm error code EAI_AGAIN\nnpm error request to https://registry.npmjs.org/x failed",
+            "npm error code EAI_AGAIN\nnpm error request to https://registry.example/x failed",
             Some("network"),
         ),
         ("ERROR: No matching distribution found for no-such-mcp", Some("Python package's name")),

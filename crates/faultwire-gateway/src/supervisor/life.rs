@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use faultwire_contract::{Condition, Outcome};
+use faultwire_contract::{Caller, Condition, Outcome};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -77,7 +77,7 @@ impl Supervisor {
                 && matches!(call.stage, Stage::Sent { .. })
                 && call.is_out(written)
         });
-        let failed_start = output.filter(|_| !state.answered && !(self.has_answered && is_called));
+        let failed_start = output.filter(|_| !(state.answered || self.has_answered && is_called));
         self.has_answered |= state.answered;
         let why = match (&next, self.ending) {
             (Next::GiveUp, None) => {
@@ -143,8 +143,8 @@ impl Supervisor {
         if !answered || self.ending.is_some() {
             stderr.wait(LAST_WORDS);
         }
-        let redactor = self.link.contract().redactor();
-        (!answered).then(|| Arc::new(stderr.last_output(redactor)))
+        let caller = Caller::new(self.link.settings().masks);
+        (!answered).then(|| Arc::new(stderr.last_output(self.link.contract(), &caller)))
     }
 
     /// Fails what waits for a server, when none will come.

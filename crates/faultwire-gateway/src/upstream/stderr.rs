@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use faultwire_contract::{Redactor, start_check, strip};
+use faultwire_contract::{Caller, Contract, start_check, strip};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -95,13 +95,13 @@ impl Stderr {
     }
 
     /// What it says about a failed start.
-    pub(crate) fn last_output(&self, redactor: &Redactor) -> LastOutput {
-        let text = self.text(redactor);
+    pub(crate) fn last_output(&self, contract: &Contract, caller: &Caller<'_>) -> LastOutput {
+        let text = self.text(contract, caller);
         LastOutput { check: start_check(&text), text: last_lines(&text).to_owned() }
     }
 
     /// The last output without secrets and terminal escapes, all that is kept of it.
-    fn text(&self, redactor: &Redactor) -> String {
+    fn text(&self, contract: &Contract, caller: &Caller<'_>) -> String {
         let (mut bytes, is_cut) = {
             let end = self.end();
             (end.bytes.iter().copied().collect::<Vec<_>>(), end.is_cut)
@@ -112,7 +112,7 @@ impl Stderr {
             bytes.drain(..rest);
         }
         let text = String::from_utf8_lossy(&bytes);
-        redactor.redact(&strip(&text)).into_owned()
+        contract.redact_for(&strip(&text), caller).into_owned()
     }
 
     fn end(&self) -> MutexGuard<'_, End> {
@@ -161,20 +161,23 @@ fn pass_on(mut bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use faultwire_contract::{DEFAULT, builtin};
+
     use super::*;
 
     fn kept(bytes: &[u8]) -> String {
         let stderr = Stderr::default();
         bytes.chunks(1000).for_each(|chunk| stderr.keep(chunk));
-        stderr.text(&Redactor::default())
+        stderr.text(&builtin(DEFAULT).unwrap(), &Caller::default())
     }
 
     #[test]
     fn u6_the_last_lines_are_bounded_and_whole() {
-        let many: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let many = (0..100).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
         let lines = last_lines(&many);
         assert!(lines.starts_with("line 80\n") && lines.ends_with("line 99"), "{lines}");
-        let wide: String = (0..10).map(|n| format!("{n}{}\n", "é".repeat(300))).collect();
+        let wide =
+            (0..10).map(|n| format!("{n}{}", "é".repeat(300))).collect::<Vec<_>>().join("\n");
         let lines = last_lines(&wide);
         assert!(lines.len() <= BYTES && lines.starts_with('7'), "{lines}");
         assert_eq!(last_lines(&"é".repeat(5000)).len(), BYTES);

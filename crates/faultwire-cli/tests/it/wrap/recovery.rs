@@ -171,7 +171,7 @@ fn u6_a_server_that_does_not_start_says_why_and_what_to_check() {
     ];
     for (stderr, kept, check) in said {
         let script = "printf '%s\\n' \"$0\" >&2; exit 7";
-        let mut client = Client::wrap(&[], &["sh", "-c", script, stderr]);
+        let mut client = Client::wrap(&["--contract", "standard"], &["sh", "-c", script, stderr]);
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
         let reply = client.ask("initialize", &params);
         let told = &reply["error"]["data"]["error"];
