@@ -1,6 +1,6 @@
 //! What `serve` costs, in one run against the same server over HTTP without it: in front of a
-//! process, and in front of that server itself. Each figure is taken right after that of the bare
-//! server, since the machine has better and worse moments; told are the medians of all rounds, and
+//! process, and in front of that server itself. Each figure is measured right after that of the
+//! bare server, because the machine's speed varies. The output has the medians of all rounds, and
 //! of the ratios within them.
 //!
 //! `cargo bench -p faultwire-cli --bench serve [-- ROUNDS]`
@@ -64,7 +64,7 @@ impl Drop for Listening {
     }
 }
 
-/// A connection that is used again and again.
+/// A connection that is reused.
 struct Connection {
     sender: SendRequest<String>,
     address: String,
@@ -133,7 +133,7 @@ async fn latencies(
     Ok(times)
 }
 
-/// Connections whose clients have begun something, and do not go on.
+/// Connections whose clients began a request and do not continue.
 fn half_open(address: &str) -> io::Result<Vec<TcpStream>> {
     let begun = [
         "",
@@ -203,7 +203,7 @@ impl Peer {
     }
 }
 
-/// Figures of all rounds, each after the one that it is compared with.
+/// Figures of all rounds, each with the one that it is compared with.
 #[derive(Default)]
 struct Pairs(Vec<(f64, f64)>);
 

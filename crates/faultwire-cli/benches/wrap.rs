@@ -1,7 +1,7 @@
-//! What `wrap` costs, in one run against the bare server, which answers in microseconds, against
-//! a relay that only copies bytes, and against one that keeps what failed on disk before it passes
-//! it on. Server and client read every message as JSON, as all do. Figures are medians over rounds
-//! in which all take turns.
+//! What `wrap` costs, in one run against the bare server, which answers in microseconds, against a
+//! relay that only copies bytes, and against one that writes failures to disk before it passes them
+//! on. Server and client parse every message as JSON. Figures are medians over rounds, in which all
+//! run in turns.
 //!
 //! `cargo bench -p faultwire-cli --bench wrap [-- ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
@@ -31,9 +31,9 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Copies bytes both ways: what standing between costs at the least. With a file, what failed is
-/// on disk before it is passed on, and what came together shares a sync: what that costs at the
-/// least.
+/// Copies bytes in both directions: the minimal cost of a relay. With a file, failures are written
+/// to disk before they are passed on, and those that arrive together share a sync: the minimal cost
+/// of recording.
 fn relay(command: &[String], mut failures: Option<File>) -> io::Result<()> {
     let mut child = Command::new(&command[0])
         .args(&command[1..])
@@ -69,7 +69,7 @@ struct Peer {
     stdout: ChildStdout,
     sent: u64,
     started: Duration,
-    /// What was read, up to the last whole line.
+    /// The bytes that were read.
     heard: Vec<u8>,
     /// The calls that wait.
     open: HashSet<u64>,
@@ -229,12 +229,19 @@ fn measure(rounds: usize) -> io::Result<()> {
     let recorded = [record, direct.clone()].concat();
     let wrap = ["wrap", "--log", "off", "--audit"].map(str::to_owned).to_vec();
     let place = vec![audit.display().to_string(), "--".to_owned()];
-    let wrapped = [vec![faultwire], wrap, place, direct.clone()].concat();
+    let sleepy = audit.with_extension("toml");
+    fs::write(&sleepy, "busy_poll = false\n")?;
+    let config = vec!["--config".to_owned(), sleepy.display().to_string()];
+    let base = [vec![faultwire], wrap].concat();
+    let wrapped = [base.clone(), place.clone(), direct.clone()].concat();
+    let place = [vec![place[0].clone()], config, vec![place[1].clone()]].concat();
+    let sleeping = [base, place, direct.clone()].concat();
     let peers = [
         ("direct", direct),
         ("copying relay", relayed),
         ("recording relay", recorded),
         ("faultwire wrap", wrapped),
+        ("faultwire wrap, busy_poll = false", sleeping),
     ];
     let mut all: Vec<Cells> = peers.iter().map(|_| Cells::default()).collect();
     for round in 0..rounds {

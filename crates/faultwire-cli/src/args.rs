@@ -1,8 +1,8 @@
-//! What can be typed, and the help that teaches it.
+//! The command line's arguments and their help.
 
 pub mod audit;
+pub mod call_settings;
 pub mod serve;
-pub mod treatment;
 pub mod wrap;
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use faultwire_contract::{DEFAULT, Masks};
 #[derive(Parser)]
 #[command(name = "faultwire", version, max_term_width = 100, after_help = include_str!("../help/faultwire.txt"), arg_required_else_help = true)]
 pub struct Args {
-    /// Print JSON; errors of our own become envelopes on stderr
+    /// Print JSON; errors are printed to stderr as envelopes
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -25,15 +25,15 @@ pub struct Args {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run an MCP server behind a contract: every failure one envelope, recorded, in time
+    /// Run an MCP server behind a contract: each failure becomes one recorded envelope
     Wrap(wrap::WrapArgs),
-    /// See what a client sees of a failing server, without Faultwire and with it
+    /// Show what a client sees of a failing server, without and with Faultwire
     #[command(after_help = include_str!("../help/demo.txt"))]
     Demo,
-    /// Run the bundled server, whose tools fail in every way there is
+    /// Run the bundled demo server, whose tools fail in many ways
     #[command(after_help = include_str!("../help/demo-server.txt"))]
     DemoServer,
-    /// Look at contracts, check them, compare them
+    /// Create, show, check and compare contracts
     #[command(subcommand)]
     Contract(ContractCommand),
     /// Explain a code: meaning, retry, status, alert level, what to do, an example
@@ -42,19 +42,19 @@ pub enum Command {
     Render(RenderArgs),
     /// Turn an envelope (JSON on stdin) back into the fault
     Decode(DecodeArgs),
-    /// Say of each line that a server sent whether it is a failure, and which
+    /// Classify each line that a server sent: a success, or which failure
     Classify(ClassifyArgs),
-    /// Take credentials, paths, stack frames and inner addresses out of a text
+    /// Remove credentials, paths, stack frames, addresses and personal data from a text
     Redact(RedactArgs),
-    /// Decide whether a call that failed with this envelope is sent again, and when
+    /// Decide whether and when to retry a call that failed with this envelope
     Retry(RetryArgs),
-    /// Work with alerts
+    /// Test a contract's alert rules
     #[command(subcommand)]
     Alerts(AlertsCommand),
     /// Read, check and write the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Run the gateway: MCP over HTTP in front of any server, with the contract
+    /// Run the gateway: MCP over HTTP in front of one or more servers, behind a contract
     Serve(serve::ServeArgs),
     /// Print a completion script for your shell
     #[command(
@@ -67,11 +67,11 @@ pub enum Command {
 }
 
 impl Command {
-    /// The contract that the command speaks, where one was named.
+    /// The contract that the command uses, if one was named.
     pub fn contract(&self) -> Option<&str> {
         match self {
-            Self::Wrap(args) => args.treatment.contract.as_deref(),
-            Self::Serve(args) => args.treatment.contract.as_deref(),
+            Self::Wrap(args) => args.call_settings.contract.as_deref(),
+            Self::Serve(args) => args.call_settings.contract.as_deref(),
             Self::Render(args) => Some(&args.contract.contract),
             Self::Decode(args) => Some(&args.contract.contract),
             Self::Classify(args) => Some(&args.contract.contract),
@@ -91,9 +91,12 @@ impl Command {
 
 #[derive(Subcommand)]
 pub enum ContractCommand {
+    /// Write a commented contract file to start from; it loads without changes
+    #[command(after_help = include_str!("../help/new.txt"))]
+    New(NewArgs),
     /// List the built-in contracts
     List,
-    /// Show a contract: its codes and conditions; everything with --json
+    /// Show a contract's codes and conditions; with --json, everything
     #[command(
         after_help = include_str!("../help/show.txt")
     )]
@@ -101,7 +104,7 @@ pub enum ContractCommand {
         /// A built-in name or a file
         contract: String,
     },
-    /// Check contracts: every mistake with its line, and the contract's own tests
+    /// Check contracts: report every mistake with its line, and run the contracts' own tests
     #[command(
         after_help = include_str!("../help/lint.txt")
     )]
@@ -117,7 +120,7 @@ pub enum ContractCommand {
     Diff {
         /// The published version: a built-in name or a file
         old: String,
-        /// The version to come: a built-in name or a file
+        /// The new version: a built-in name or a file
         new: String,
     },
     /// Print the JSON Schema (2020-12) of an envelope
@@ -134,13 +137,25 @@ pub struct Contract {
 }
 
 #[derive(clap::Args)]
+pub struct NewArgs {
+    /// The contract's name: lower-case letters, digits and -
+    pub name: String,
+    /// The file to write, or - for stdout [default: NAME.toml in the current directory]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(clap::Args)]
 pub struct SchemaArgs {
     /// A built-in name or a file
     pub contract: String,
     /// Which envelope
     #[arg(long, value_enum, default_value_t = SchemaSurface::Mcp)]
     pub surface: SchemaSurface,
-    /// Which profile, where the contract has several
+    /// Which profile, if the contract has several
     #[arg(long)]
     pub profile: Option<String>,
 }
@@ -153,7 +168,7 @@ pub enum SchemaSurface {
     Http,
     /// The whole MCP result of a tool call
     Result,
-    /// The envelope of successes, where the contract has one
+    /// The envelope of successes, if the contract has one
     Success,
 }
 
@@ -189,7 +204,7 @@ pub struct RenderArgs {
     /// Which envelope
     #[arg(long, value_enum, default_value_t = Surface::Mcp)]
     pub surface: Surface,
-    /// Which profile, where the contract has several
+    /// Which profile, if the contract has several
     #[arg(long)]
     pub profile: Option<String>,
 }
@@ -204,7 +219,7 @@ pub struct DecodeArgs {
     /// Which envelope
     #[arg(long, value_enum, default_value_t = Surface::Mcp)]
     pub surface: Surface,
-    /// Which profile; all are tried without it
+    /// Which profile [default: all are tried]
     #[arg(long)]
     pub profile: Option<String>,
 }
@@ -216,14 +231,14 @@ pub struct DecodeArgs {
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub contract: Contract,
-    /// The request that the lines answer, as JSON or a file with it: what the client said itself
-    /// decides no code
+    /// The request that the lines answer, as JSON or as a file: words that only repeat the request
+    /// do not decide the code
     #[arg(long, value_name = "REQUEST")]
     pub call: Option<String>,
-    /// Also print the evidence, what of it was masked, and which rules were tried
+    /// Also print the evidence, which parts of it were masked, and which rules were tried
     #[arg(long)]
     pub why: bool,
-    /// The longest line that is taken apart
+    /// The longest line to classify; a longer line is a failure
     #[arg(long, value_name = "BYTES", default_value_t = 16 * 1024 * 1024)]
     pub max_line: usize,
 }
@@ -234,7 +249,7 @@ pub struct RedactArgs {
     /// Use the redaction rules of this file too
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Keep these kinds of text: paths, addresses, frames, personal; several with commas
+    /// Kinds of text to keep: paths, addresses, frames, personal; separate several with commas
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     pub keep: Vec<Masks>,
     /// Use this contract's own rules too: a built-in name or a file
@@ -249,37 +264,37 @@ pub struct RedactArgs {
 pub struct RetryArgs {
     #[command(flatten)]
     pub contract: Contract,
-    /// Which attempt failed, from 1
+    /// Which attempt failed, counted from 1
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub attempt: u32,
-    /// How many retries are left to spend; without limit when not given
+    /// How many retries are left in the budget [default: no limit]
     #[arg(long)]
     pub budget: Option<u32>,
-    /// The tool changes nothing
+    /// The tool only reads
     #[arg(long)]
     pub read_only: bool,
-    /// Running the tool twice does the same as once
+    /// Running the tool twice has the same effect as running it once
     #[arg(long)]
     pub idempotent: bool,
-    /// Which envelope; all are tried without it
+    /// Which envelope [default: all are tried]
     #[arg(long, value_enum)]
     pub surface: Option<Surface>,
 }
 
 fn kind(name: &str) -> Result<Masks, String> {
-    Masks::named(name).ok_or_else(|| format!("write one of {}", Masks::ALL))
+    Masks::named(name).ok_or_else(|| format!("expected one of {}", Masks::ALL))
 }
 
 #[derive(Subcommand)]
 pub enum AlertsCommand {
-    /// Read failures in order of time, one JSON a line, and print the pages they would have raised
+    /// Read failures in order of time, one JSON object per line, and print the pages they raise
     #[command(
         after_help = include_str!("../help/replay.txt")
     )]
     Replay {
         #[command(flatten)]
         contract: Contract,
-        /// How many pairs of client and code are surely remembered
+        /// How many pairs of client and code are guaranteed to be remembered
         #[arg(long, default_value_t = faultwire_contract::DEFAULT_CAPACITY)]
         capacity: usize,
     },

@@ -1,4 +1,4 @@
-//! `[[client]]`: who may call, with which token, and what.
+//! `[[client]]`: which clients may call, with which token, and what they may use.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,15 +21,15 @@ pub fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
             return Err(Problem::bad(&place("name"), what, "give each client a name"));
         }
         if !names.insert(&client.name) {
-            let what = format!("there are two clients named {:?}", client.name);
-            return Err(Problem::bad(&place("name"), what, "give each client a name of its own"));
+            let what = format!("two clients are named {:?}", client.name);
+            return Err(Problem::bad(&place("name"), what, "give each client a unique name"));
         }
         let key = if client.token_env.is_some() { "token_env" } else { "token_file" };
         let at = place(key);
         let token = secret(client.token_env.as_deref(), client.token_file.as_ref(), &at)?;
         if token.as_ref().is_some_and(|token| !tokens.insert(token.clone())) {
-            let help = "give each client a token of its own";
-            let what = format!("client {:?} has the token of another client", client.name);
+            let help = "give each client its own token";
+            let what = format!("client {:?} has the same token as another client", client.name);
             return Err(Problem::bad(&at, what, help));
         }
         clients.push(ClientSettings {
@@ -48,7 +48,7 @@ pub fn clients(config: &Config) -> Result<Vec<ClientSettings>, Problem> {
     Ok(clients)
 }
 
-/// What a client may use. A pattern that means something else than it says is refused.
+/// What a client may use. Patterns that would match something unexpected are refused.
 fn scope(client: &Client, place: impl Fn(&str) -> String) -> Result<ScopeSettings, Problem> {
     let allowed = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     let lists = [
@@ -63,8 +63,8 @@ fn scope(client: &Client, place: impl Fn(&str) -> String) -> Result<ScopeSetting
         for pattern in patterns {
             if let Some(what) = mistake(&pattern) {
                 let help = format!(
-                    "write one name or pattern for each entry, such as \"read_*\"; \
-                     {deny} = [\"…\"] takes names out again"
+                    "write one name or pattern per entry, such as \"read_*\"; \
+                     exclude names with {deny} = [\"…\"]"
                 );
                 return Err(Problem::bad(&place(key), format!("{pattern:?} {what}"), help));
             }
@@ -86,17 +86,17 @@ fn mistake(pattern: &str) -> Option<&'static str> {
     if pattern.is_empty() {
         Some("is empty and matches nothing")
     } else if pattern.starts_with('!') {
-        Some("begins with !, which would match everything else")
+        Some("begins with !, which would match all other names")
     } else if pattern.contains(cannot_be) {
-        Some("has a character that no name has")
+        Some("contains a character that no name can contain")
     } else if !is_closed(pattern) {
-        Some("has a bracket that is not closed")
+        Some("has an unclosed bracket")
     } else {
         None
     }
 }
 
-/// Whether every bracket of a pattern is closed; one that is not matches nothing.
+/// Whether every bracket of a pattern is closed; a pattern with an open one matches nothing.
 fn is_closed(pattern: &str) -> bool {
     let mut open = None;
     let mut escaped = false;

@@ -1,5 +1,5 @@
-//! `faultwire.toml`: settings in a file. Every key is optional, and a key that is none is an
-//! error with its line.
+//! `faultwire.toml`: settings in a file. Every key is optional, and an unknown key is an error with
+//! its line.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -33,14 +33,17 @@ pub struct Config {
     #[serde(deserialize_with = "maybe_span")]
     pub drain: Option<Duration>,
     pub arguments: Option<String>,
+    pub output: Option<String>,
     pub soft_failures: Option<String>,
     pub retry: Option<u32>,
     pub retry_budget: Option<u32>,
     pub answer_cancelled: Option<bool>,
     pub failures_as_results: Option<bool>,
-    pub linger: Option<bool>,
-    pub tool: BTreeMap<String, Tool>,
-    pub session: Session,
+    pub busy_poll: Option<bool>,
+    /// The old name of `busy_poll`.
+    linger: Option<bool>,
+    pub tool: BTreeMap<String, ToolSettings>,
+    pub session: SessionFacts,
     pub meta: Meta,
     pub redact: Redact,
     pub limits: Limits,
@@ -50,7 +53,7 @@ pub struct Config {
     pub breaker: Breaker,
     pub client: Vec<Client>,
     pub mount: Vec<Mount>,
-    /// Where all of it stands.
+    /// The file's path and text.
     #[serde(skip)]
     source: Option<(PathBuf, String)>,
 }
@@ -124,7 +127,7 @@ pub struct Mount {
 /// `[tool.NAME]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tool {
+pub struct ToolSettings {
     #[serde(deserialize_with = "maybe_span")]
     pub timeout: Option<Duration>,
     #[serde(deserialize_with = "maybe_rate")]
@@ -134,7 +137,7 @@ pub struct Tool {
 /// `[session]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Session {
+pub struct SessionFacts {
     pub role: Option<String>,
     pub workspace_root: Option<String>,
 }
@@ -158,7 +161,7 @@ pub struct Redact {
     pub personal: Option<Treat>,
 }
 
-/// What becomes of one kind of text.
+/// Whether clients see one kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Treat {
@@ -209,13 +212,27 @@ impl Config {
             let place = format!("{}:{line}", path.display());
             let written = text.lines().nth(line - 1).unwrap_or_default().trim();
             let what = format!("{}, in `{written}`", e.message().trim_end().replace('\n', " "));
-            let help = "docs/faultwire.toml in the repository shows every key";
+            let help = "docs/faultwire.toml in the repository lists every key";
             Problem::bad(&place, what, help)
         });
-        Ok(Self { source: Some((path.to_owned(), text)), ..read? })
+        let mut config = Self { source: Some((path.to_owned(), text)), ..read? };
+        if config.linger.is_some() && config.busy_poll.is_some() {
+            let what = "linger is the old name of busy_poll, and both are set";
+            return Err(Problem::bad(&config.place(&["linger"]), what, "remove linger"));
+        }
+        config.busy_poll = config.busy_poll.or(config.linger);
+        Ok(config)
     }
 
-    /// A contract as the file names it: one in a file is looked for beside this one first.
+    /// Warns about settings that are still read under an old name.
+    pub fn warn_of_old_names(&self) {
+        if self.linger.is_some() {
+            let place = self.place(&["linger"]);
+            tracing::warn!("{place}: the setting linger is now called busy_poll; rename it");
+        }
+    }
+
+    /// The contract that the file names: a path is looked up beside this file first.
     pub fn contract_named(&self, name: &str) -> String {
         if builtin(name).is_some() {
             return name.to_owned();
@@ -225,7 +242,7 @@ impl Config {
         beside.map_or_else(|| name.to_owned(), |beside| beside.display().to_string())
     }
 
-    /// Where a key stands, by file and line; where its table does, if there is no such key.
+    /// The file and line of a key, or of its table if the key is absent.
     pub fn place(&self, keys: &[&str]) -> String {
         let Some((path, text)) = &self.source else { return keys.join(".") };
         let Ok(file) = DeTable::parse(text) else { return path.display().to_string() };
@@ -249,12 +266,12 @@ impl Config {
     }
 }
 
-/// The line in which a byte stands, from 1.
+/// The line that contains a byte, counted from 1.
 fn line_at(text: &str, at: usize) -> usize {
     text[..text.floor_char_boundary(at)].matches('\n').count() + 1
 }
 
-/// Longer than anybody waits.
+/// The longest time span that a setting accepts.
 const LONGEST: Duration = Duration::from_hours(24 * 30);
 
 /// `90s`, `500ms`, `2m`, `1h 30m`; a bare number is seconds.
@@ -265,12 +282,16 @@ pub fn span(text: &str) -> Result<Duration, String> {
     positive
         .and_then(|span| Duration::try_from(span).ok())
         .filter(|span| *span <= LONGEST)
-        .ok_or_else(|| format!("{text:?} is no time span; write 500ms, 90s, 2m or 1h"))
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is not a valid time span; write 500ms, 90s, 2m or 1h (at most 30 days)"
+            )
+        })
 }
 
-/// `60/m`: so many in a second, minute, hour or day.
+/// `60/m`: a count for each second, minute, hour or day.
 fn counted(text: &str) -> Result<(u32, Duration), String> {
-    let wrong = || format!("{text:?} is no rate; write 5/s, 60/m, 1000/h or 10000/d");
+    let wrong = || format!("{text:?} is not a valid rate; write 5/s, 60/m, 1000/h or 10000/d");
     let (times, per) = text.split_once('/').ok_or_else(wrong)?;
     let seconds = match per.trim() {
         "s" | "second" => 1,
@@ -287,7 +308,7 @@ fn maybe_rate<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error>
     let text = String::deserialize(d)?;
     let (times, per) = counted(&text).map_err(serde::de::Error::custom)?;
     let times = NonZeroU32::new(times)
-        .ok_or_else(|| serde::de::Error::custom("a rate of 0 lets nobody call"))?;
+        .ok_or_else(|| serde::de::Error::custom("a rate must be at least 1"))?;
     Ok(Some(Rate { times, per }))
 }
 
@@ -298,14 +319,14 @@ fn maybe_allowance<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Allowance>,
         60 => Period::Minute,
         3600 => Period::Hour,
         86_400 => Period::Day,
-        _ => return Err(serde::de::Error::custom("a budget is for a minute, an hour or a day")),
+        _ => return Err(serde::de::Error::custom("a budget must be per minute, hour or day")),
     };
     Ok(Some(Allowance { calls: calls.into(), period }))
 }
 
 fn maybe_span<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "this is no time span; write 500ms, 90s, 2m or 1h")]
+    #[serde(untagged, expecting = "not a valid time span; write 500ms, 90s, 2m or 1h")]
     enum Written {
         Text(String),
         Seconds(u32),

@@ -1,4 +1,4 @@
-//! `demo`: the bundled server, called without Faultwire and with it, side by side.
+//! `demo`: calls the bundled server without Faultwire and with it, side by side.
 
 mod screen;
 mod session;
@@ -12,33 +12,54 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 use screen::Screen;
-use session::{Heard, Session};
+use session::{DemoSession, Heard};
 
-/// A client without a deadline would wait for ever; this one only shows it.
+/// A client without a deadline would wait for ever; this one waits long enough to show it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Calls that show one thing each.
 const SCENES: [Scene; 9] = [
-    Scene { tool: "add", arguments: r#"{"a":1,"b":2}"#, shows: "a success" },
-    Scene { tool: "echo", arguments: r#"{"txt":"hi"}"#, shows: "a misspelt argument" },
-    Scene { tool: "leak", arguments: "{}", shows: "an exception's text" },
-    Scene { tool: "soft_failure", arguments: "{}", shows: "a failure as a success" },
-    Scene { tool: "rate_limited", arguments: "{}", shows: "too many requests" },
-    Scene { tool: "malformed", arguments: "{}", shows: "broken JSON" },
-    Scene { tool: "noise", arguments: "{}", shows: "a print to stdout" },
-    Scene { tool: "crash", arguments: "{}", shows: "a crash" },
-    Scene { tool: "hang", arguments: "{}", shows: "no answer" },
+    Scene::new("add", r#"{"a":1,"b":2}"#, "a success", Point::Next),
+    Scene::new("ecko", r#"{"text":"hi"}"#, "an unknown tool", Point::Next),
+    Scene::new("echo", r#"{"txt":"hi"}"#, "a misspelt argument", Point::Next),
+    Scene::new("missing_file", "{}", "a missing file", Point::Words),
+    Scene::new("leak", "{}", "a leaked password", Point::Words),
+    Scene::new("soft_failure", "{}", "a false success", Point::Words),
+    Scene::new("rate_limited", "{}", "too many requests", Point::Next),
+    Scene::new("crash", "{}", "a crash", Point::Next),
+    Scene::new("hang", "{}", "no answer", Point::Next),
 ];
 
 struct Scene {
     tool: &'static str,
     arguments: &'static str,
     shows: &'static str,
+    point: Point,
 }
 
-/// What came of a scene on one side.
+/// Which part of an answer to show on a terminal that has no space for both.
+#[derive(PartialEq, Eq)]
+enum Point {
+    /// The server's words.
+    Words,
+    /// What to do now.
+    Next,
+}
+
+impl Scene {
+    const fn new(
+        tool: &'static str,
+        arguments: &'static str,
+        shows: &'static str,
+        point: Point,
+    ) -> Self {
+        Self { tool, arguments, shows, point }
+    }
+}
+
+/// The outcome of a scene on one side.
 #[derive(Serialize)]
 struct Side {
     saw: String,
@@ -48,14 +69,16 @@ struct Side {
     #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     logged: Option<String>,
     #[serde(skip)]
     good: bool,
 }
 
 pub fn run(json: bool) -> Result<Done, Problem> {
-    let contract = chosen::contract(DEFAULT)?;
-    // Nobody else can have made something of this name beforehand.
+    let contract = resolve::contract(DEFAULT)?;
+    // A random name, so that no other user can have created it beforehand.
     let log = std::env::temp_dir().join(format!("faultwire-demo-{:08x}", edge::random() >> 32));
     let program = edge::program().display().to_string();
     let server = [program.as_str(), "demo-server"];
@@ -63,15 +86,15 @@ pub fn run(json: bool) -> Result<Done, Problem> {
     let wrap =
         [&program, "wrap", "--log", "off", "--audit", &place, "--tool-timeout", "hang=1s", "--"];
     let wrapped: Vec<&str> = wrap.into_iter().chain(server).collect();
-    let mut with = Session::start(&wrapped)?;
+    let mut with = DemoSession::start(&wrapped)?;
     let screen = Screen::of(edge::terminal());
     if !json {
         edge::show(&screen.heading(&contract))?;
     }
     let (mut scenes, mut holds) = (Vec::new(), true);
     for scene in &SCENES {
-        // A server without Faultwire may not survive its scene.
-        let mut alone = Session::start(&server)?;
+        // Without Faultwire, the server may not survive its scene.
+        let mut alone = DemoSession::start(&server)?;
         let without = without(&mut alone, scene);
         let with = with_it(&mut with, scene, &contract, &log);
         holds &= with.good && with.code.is_some() == with.logged.is_some();
@@ -90,18 +113,26 @@ pub fn run(json: bool) -> Result<Done, Problem> {
     Ok(if holds { Done::Fine } else { Done::Findings })
 }
 
-fn without(session: &mut Session, scene: &Scene) -> Side {
+fn without(session: &mut DemoSession, scene: &Scene) -> Side {
     let (heard, waited) = session.call(scene.tool, scene.arguments, PATIENCE);
     let (saw, good) = match heard {
         Heard::Reply(reply) => (words_of(&reply), scene.tool == "add"),
-        Heard::NoJson(line) => (format!("a line that is no JSON: {line}"), false),
-        Heard::Nothing => ("nothing; it would wait for ever".to_owned(), false),
-        Heard::Closed => ("connection closed, the session is gone".to_owned(), false),
+        Heard::NoJson(line) => (format!("not JSON: {line}"), false),
+        Heard::Nothing => ("no answer, ever".to_owned(), false),
+        Heard::Closed => ("connection closed".to_owned(), false),
     };
-    Side { saw, waited_ms: ms(waited), code: None, retry: None, logged: None, good }
+    Side { good, ..Side::of(saw, waited) }
 }
 
-fn with_it(session: &mut Session, scene: &Scene, contract: &Arc<Contract>, log: &Path) -> Side {
+impl Side {
+    /// Without a code.
+    fn of(saw: String, waited: Duration) -> Self {
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        Self { saw, waited_ms, code: None, retry: None, next: None, logged: None, good: true }
+    }
+}
+
+fn with_it(session: &mut DemoSession, scene: &Scene, contract: &Arc<Contract>, log: &Path) -> Side {
     let (heard, waited) = session.call(scene.tool, scene.arguments, PATIENCE);
     let reply = match heard {
         Heard::Reply(reply) => reply,
@@ -111,14 +142,7 @@ fn with_it(session: &mut Session, scene: &Scene, contract: &Arc<Contract>, log: 
     let read = contract.read_any(Surface::Mcp, text.as_bytes()).ok();
     let Some((fault, _)) = read else {
         let good = reply["result"].is_object();
-        return Side {
-            saw: text,
-            waited_ms: ms(waited),
-            code: None,
-            retry: None,
-            logged: None,
-            good,
-        };
+        return Side { good, ..Side::of(text, waited) };
     };
     let class = fault.retry.unwrap_or(faultwire_contract::RetryClass::Never);
     let retry = match (class.is_retryable(), fault.retry_after_ms) {
@@ -128,12 +152,11 @@ fn with_it(session: &mut Session, scene: &Scene, contract: &Arc<Contract>, log: 
     };
     let incident = fault.incident.unwrap_or_default();
     Side {
-        saw: fault.message.unwrap_or_default(),
-        waited_ms: ms(waited),
         code: Some(fault.code),
         retry: Some(retry),
+        next: fault.next,
         logged: is_logged(log, &incident).then_some(incident),
-        good: true,
+        ..Side::of(fault.message.unwrap_or_default(), waited)
     }
 }
 
@@ -145,12 +168,8 @@ fn words_of(reply: &Value) -> String {
     reply["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Whether the log has the incident, now that the client has been told of it.
+/// Whether the log has the incident, now that the client has its envelope.
 fn is_logged(log: &Path, incident: &str) -> bool {
     let text = std::fs::read_to_string(log.join("audit-log.jsonl")).unwrap_or_default();
     text.contains(&format!("\"incident\":\"{incident}\""))
-}
-
-fn ms(waited: Duration) -> u64 {
-    u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)
 }

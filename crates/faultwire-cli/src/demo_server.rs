@@ -1,5 +1,5 @@
-//! The bundled server: a real MCP server of both eras over stdio, with tools that work and tools
-//! that fail in every way that servers do. It speaks raw JSON-RPC, because no SDK would let it
+//! The bundled server: a real MCP server over stdio, for the legacy and the modern era, with tools
+//! that work and tools that fail in many ways. It writes raw JSON-RPC, because no SDK would let it
 //! misbehave like this.
 
 mod tools;
@@ -40,15 +40,15 @@ pub fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What comes after a message.
+/// What to do after a message.
 pub(crate) enum Next {
     GoOn,
     Exit(u8),
-    /// Never read again.
+    /// Stop reading for ever.
     Deaf,
 }
 
-/// Where replies go out and answers come in.
+/// Writes messages to the client, and keeps the client's answers.
 #[derive(Default)]
 pub(crate) struct Desk {
     out: Mutex<()>,
@@ -125,14 +125,14 @@ impl Desk {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Writes bytes. When nobody reads them there is nobody to tell.
+    /// Writes bytes. If the client is gone, there is no place to report it.
     pub(crate) fn write(&self, bytes: &[u8]) {
         let _whole = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         let _ = out.write_all(bytes).and_then(|()| out.flush());
     }
 
-    /// Waits for the client's answer to a question of ours.
+    /// Waits for the client's answer to a request of this server.
     pub(crate) fn answer_to(&self, id: &str) -> Value {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -160,7 +160,7 @@ impl Call {
     }
 }
 
-/// A reply. Results of the modern era say that they are whole.
+/// A reply. Results of the modern era say that they are complete.
 fn reply(id: &Value, mut result: Value, meta: &Value) -> Value {
     if meta.get("io.modelcontextprotocol/protocolVersion").is_some() {
         result["resultType"] = "complete".into();

@@ -1,7 +1,7 @@
-//! The edge: the clock, the environment, randomness, files and streams. Nothing else touches them.
+//! The edge: the clock, the environment, randomness, files and streams. No other module uses them.
 
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,13 @@ use faultwire_contract::{Contract, Stamp};
 
 use faultwire_gateway::Streams;
 
-use crate::args::treatment::LogLevel;
 use crate::problem::Problem;
-use crate::terminal::{Stderr, calm};
+use crate::terminal::calm;
 
-/// More is not read at once.
+/// The most bytes to read from stdin or from a file.
 const LARGEST_INPUT: u64 = 64 * 1024 * 1024;
 
-/// What only this machine knows at this moment.
+/// The time, a random number, and whether to show stack traces.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads clock and environment")]
 pub fn stamp(contract: &Contract) -> Stamp {
     Stamp {
@@ -36,13 +35,13 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A moment to measure from.
+/// The current instant.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
 pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// Where the audit log is when nobody says otherwise: with the user's other state.
+/// The default directory of audit logs, under the user's state directory.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 pub fn audit_dir() -> PathBuf {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -58,7 +57,7 @@ pub fn home() -> Option<&'static str> {
     HOME.get_or_init(|| variable("HOME").filter(|home| home.starts_with('/'))).as_deref()
 }
 
-/// A uniform random number. A machine without randomness gets no jitter, which does no harm.
+/// A uniform random number. Without a source of randomness there is no jitter, which is harmless.
 pub fn random() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
@@ -70,31 +69,12 @@ pub fn streams() -> Result<Streams, Problem> {
     Ok(Streams { input: File::from(input), output: File::from(output) })
 }
 
-/// Tells on stderr what goes on; colour only on a terminal.
-pub fn tell(level: LogLevel) {
-    let level = match level {
-        LogLevel::Off => return,
-        LogLevel::Error => tracing::Level::ERROR,
-        LogLevel::Warn => tracing::Level::WARN,
-        LogLevel::Info => tracing::Level::INFO,
-        LogLevel::Debug => tracing::Level::DEBUG,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(|| Stderr)
-        // When stderr is full or gone, there is nobody to tell that.
-        .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .init();
-}
-
 /// This program.
 pub fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "faultwire".into())
 }
 
-/// The path from the root on, whether or not something is there.
+/// The absolute path, whether or not the file exists.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -104,11 +84,12 @@ pub fn input() -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(Problem::Input)?;
     if bytes.len() as u64 > LARGEST_INPUT {
-        return Err(Problem::bad("stdin", format!("more than {LARGEST_INPUT} bytes"), "send less"));
+        let what = format!("the input is longer than {LARGEST_INPUT} bytes");
+        return Err(Problem::bad("stdin", what, "send a shorter input"));
     }
     if bytes.starts_with("\u{feff}".as_bytes()) {
-        let what = "it begins with a byte order mark";
-        return Err(Problem::bad("stdin", what, "send UTF-8 without one"));
+        let what = "the input begins with a byte order mark";
+        return Err(Problem::bad("stdin", what, "send UTF-8 without a byte order mark"));
     }
     Ok(bytes)
 }
@@ -117,11 +98,11 @@ pub fn input() -> Result<Vec<u8>, Problem> {
 pub enum Line {
     /// The line without its end.
     Whole(Vec<u8>),
-    /// A line of more than the limit; it was read over.
+    /// A line longer than the limit; it was skipped.
     TooLong,
 }
 
-/// Calls `each` with every line of stdin, numbered from 1. No line takes more memory than `limit`.
+/// Calls `each` with every line of stdin, numbered from 1. No line uses more memory than `limit`.
 pub fn lines(
     limit: usize,
     mut each: impl FnMut(usize, Line) -> Result<(), Problem>,
@@ -174,14 +155,14 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The names of the variables whose value is such.
+/// The names of the variables whose values satisfy a predicate.
 pub fn variables_with(is_such: impl Fn(&str) -> bool) -> Vec<std::ffi::OsString> {
     let all = std::env::vars_os();
     all.filter(|(_, value)| is_such(&value.to_string_lossy())).map(|(name, _)| name).collect()
 }
 
-/// Keeps processes of the same user from reading our environment under `/proc`: servers are
-/// started without the secrets in it. Those of root can read it all the same.
+/// Keeps processes of the same user from reading this process's environment under `/proc`, because
+/// servers are started without the secrets in it. Root can still read it.
 pub fn hide_environment() {
     #[cfg(target_os = "linux")]
     if let Err(error) =
@@ -191,7 +172,7 @@ pub fn hide_environment() {
     }
 }
 
-/// The variables that are settings of ours, by name.
+/// The names of the environment variables that are settings of Faultwire.
 pub fn own_variables() -> Vec<std::ffi::OsString> {
     let is_own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("FAULTWIRE_");
     std::env::vars_os().map(|(name, _)| name).filter(is_own).collect()
@@ -201,38 +182,46 @@ pub fn own_variables() -> Vec<std::ffi::OsString> {
 pub fn file(path: &Path) -> Result<String, Problem> {
     let failed = |e| Problem::File(path.to_owned(), e);
     if is_named_pipe(path) {
-        let what = "it is a named pipe, and would be waited for until somebody writes to it";
-        return Err(Problem::bad(&path.display().to_string(), what, "name a file"));
+        let what = "this is a named pipe, and reading it could block forever";
+        return Err(Problem::bad(&path.display().to_string(), what, "name a regular file"));
     }
     let mut bytes = Vec::new();
     let opened = File::open(path).map_err(failed)?;
     opened.take(LARGEST_INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LARGEST_INPUT {
-        let what = format!("more than {LARGEST_INPUT} bytes");
-        return Err(Problem::bad(&path.display().to_string(), what, "name another file"));
+        let what = format!("the file is longer than {LARGEST_INPUT} bytes");
+        return Err(Problem::bad(&path.display().to_string(), what, "use a shorter file"));
     }
     String::from_utf8(bytes).map_err(|e| {
         let good = String::from_utf8_lossy(&e.as_bytes()[..e.utf8_error().valid_up_to()]);
         let line = good.matches('\n').count() + 1;
         let place = format!("{}:{line}", path.display());
-        Problem::bad(&place, "not UTF-8".to_owned(), "save the file as UTF-8")
+        Problem::bad(&place, "the file is not valid UTF-8".to_owned(), "save the file as UTF-8")
     })
 }
 
-/// A pipe that a shell made has no path of its own, and somebody who writes to it.
+/// Writes a file that must not exist yet, unless it may be replaced.
+pub fn write_file(path: &Path, text: &str, replace: bool) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(!replace).create(replace).truncate(replace);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Whether a path is a named pipe. A pipe of a shell's process substitution does not count: it has
+/// no path of its own, and always a writer.
 fn is_named_pipe(path: &Path) -> bool {
     let is_pipe = path.metadata().is_ok_and(|found| found.file_type().is_fifo());
     let is_of_shell = path.starts_with("/dev/fd") || path.starts_with("/proc");
     is_pipe && !is_of_shell && path.canonicalize().is_ok()
 }
 
-/// Columns and lines of the terminal that stdout is, if it is one.
+/// The columns and lines of the terminal, if stdout is one.
 pub fn terminal() -> Option<(usize, usize)> {
     let (width, height) = terminal_size::terminal_size_of(io::stdout())?;
     Some((width.0.into(), height.0.into()))
 }
 
-/// Writes bytes to stdout, as they are.
+/// Writes bytes to stdout unchanged.
 pub fn print(bytes: &[u8]) -> Result<(), Problem> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Problem::Output)
@@ -244,7 +233,7 @@ pub fn show(text: &str) -> Result<(), Problem> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Problem::Output)
 }
 
-/// Writes a complaint to stderr. When even that fails there is nobody left to tell.
+/// Writes an error to stderr. If that fails, there is no other place to report it.
 pub fn complain(text: &str) {
     let _ = anstream::stderr().lock().write_all(calm(text).as_bytes());
 }

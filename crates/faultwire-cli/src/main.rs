@@ -1,21 +1,23 @@
 //! The command line of Faultwire.
 
 mod args;
-mod chosen;
+mod call_settings;
 mod clients;
 mod command;
 mod config;
 mod demo;
 mod demo_server;
 mod edge;
+mod logging;
 mod problem;
+mod problem_envelope;
 mod progress;
+mod resolve;
 mod secrets;
 mod server_name;
 mod snippet;
 mod style;
 mod terminal;
-mod treatment;
 
 use std::process::ExitCode;
 
@@ -23,17 +25,18 @@ use clap::Parser;
 
 use args::{Args, Command, ContractCommand};
 use problem::Problem;
+use problem_envelope::envelope;
 
-/// What one thread makes another one gives back all the time here, which the system's allocator
-/// is slow at.
+/// Memory allocated on one thread is often freed on another here, which is slow with the system's
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How a command ended that did not fail.
+/// How a command ended, if it did not fail.
 pub(crate) enum Done {
-    /// Nothing to complain about.
+    /// No findings.
     Fine,
-    /// It found what it looks for: exit code 1.
+    /// The command has findings: exit code 1.
     Findings,
 }
 
@@ -54,25 +57,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was typed makes no command. Help and version come this way, too.
+/// Reports a command line that does not parse. `--help` and `--version` arrive here, too.
 fn usage(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
     if error.exit_code() == 0 || !asked_for_json {
-        // When even that cannot be printed there is nobody left to tell.
+        // If this cannot be printed, there is no other place to report it.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.to_string();
     let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let problem = Problem::bad("command line", what, "faultwire --help shows what there is");
+    let problem = Problem::bad("command line", what, "run `faultwire --help` to see all commands");
     complain(&problem, true, None)
 }
 
 fn complain(problem: &Problem, json: bool, contract: Option<&str>) -> ExitCode {
     edge::complain(&match (json, problem.is_startup()) {
-        (true, _) => problem.envelope(contract),
-        // A program that does not start tells people and programs alike (K15).
-        (false, true) => problem.for_people() + &problem.envelope(contract),
+        (true, _) => envelope(problem, contract),
+        // A server that cannot start reports to people and to programs (K15).
+        (false, true) => problem.for_people() + &envelope(problem, contract),
         (false, false) => problem.for_people(),
     });
     ExitCode::from(2)
@@ -81,6 +84,7 @@ fn complain(problem: &Problem, json: bool, contract: Option<&str>) -> ExitCode {
 fn run(args: Args) -> Result<Done, Problem> {
     let json = args.json;
     match args.command {
+        Command::Contract(ContractCommand::New(args)) => command::contract::new::run(&args, json),
         Command::Contract(ContractCommand::List) => command::contract::list(json),
         Command::Contract(ContractCommand::Show { contract }) => {
             command::contract::show(&contract, json)

@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::edge;
 
-/// What is over sooner shows nothing.
+/// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// How far some work has come.
+/// The progress of some work.
 pub struct Progress {
     what: &'static str,
     total: u64,
@@ -24,7 +24,7 @@ impl Progress {
         Self { what, total, done: 0, begun: edge::instant(), bar: None }
     }
 
-    /// So many more are done.
+    /// Adds finished bytes.
     pub fn advance(&mut self, bytes: u64) {
         self.done += bytes;
         if self.bar.is_none() && edge::instant() - self.begun > PATIENCE {
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// It is over, and nothing of it stays on the screen.
+    /// Ends the work and clears the bar.
     pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

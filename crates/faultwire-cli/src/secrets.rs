@@ -1,4 +1,4 @@
-//! Secrets of the settings: where they come from, and who must not see them.
+//! Secrets in the settings: where they are read from, and who must not see them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,14 +11,14 @@ use crate::config::{self, Config};
 use crate::edge;
 use crate::problem::Problem;
 
-/// A shorter secret could be a word that stands in any text.
+/// A shorter secret could be a common word.
 const SHORTEST_SECRET: usize = 6;
 
-/// How a secret is to be taken, which may stand before it.
+/// Authentication schemes that can precede a secret.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "apikey"];
 
-/// No failure tells a secret of the settings, even if a server repeats it, and no server is given
-/// one that is not its own. Returns the variables that servers are started without.
+/// Redacts the settings' secrets in every failure, even if a server repeats them, and withholds
+/// each from all servers but its own. Returns the variables that servers are started without.
 pub fn keep(
     mounts: &mut [MountSettings],
     clients: &[ClientSettings],
@@ -42,7 +42,7 @@ pub fn keep(
             let words = value.split([' ', '\t', ';', ',']).filter(|word| !is_scheme(word));
             for word in words {
                 secrets.insert(word.to_owned());
-                // Of a pair such as a cookie it is the value.
+                // In a pair such as a cookie, the value is the secret.
                 secrets.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
             }
         }
@@ -72,7 +72,7 @@ pub fn named(config: &Config) -> BTreeSet<OsString> {
     tokens.cloned().chain(mounts).map(OsString::from).collect()
 }
 
-/// A secret from where secrets are kept. It is never printed.
+/// Reads a secret from a variable or a file. It is never printed.
 pub fn secret(
     variable: Option<&str>,
     file: Option<&PathBuf>,
@@ -88,14 +88,18 @@ pub fn secret(
         (Some(_), Some(_)) => {
             return Err(Problem::bad(
                 place,
-                "there are two tokens",
-                "name one of token_env and token_file",
+                "token_env and token_file are both set",
+                "set only one of them",
             ));
         }
     };
     let text = text.trim().to_owned();
     if text.is_empty() {
-        return Err(Problem::bad(place, "the token is empty", "an empty secret is none"));
+        return Err(Problem::bad(
+            place,
+            "the secret is empty",
+            "set it to a value that is not blank",
+        ));
     }
     Ok(Some(text))
 }

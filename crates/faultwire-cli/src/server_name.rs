@@ -1,29 +1,29 @@
-//! What a server is called when nobody says: the part of its command that tells it from others.
+//! The default name of a server: the distinctive part of its command.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use crate::problem::Problem;
 
-/// Programs that run other programs, whose own name says nothing.
+/// Programs that run other programs; their own names identify no server.
 const RUNNERS: [&str; 15] = [
     "npx", "bunx", "pnpx", "uvx", "pipx", "uv", "run", "node", "bun", "deno", "python", "python3",
     "sh", "bash", "env",
 ];
 
-/// A name that can be a directory's.
+/// A name that is valid as a directory's name.
 pub fn of(command: &[OsString]) -> String {
     let words = command.iter().map(|word| word.to_string_lossy().into_owned());
-    // Variables and scripts are no names, and may hold what nobody should read.
+    // Variables and scripts are not names, and may contain secrets.
     let is_word = |word: &String| {
         !word.starts_with('-') && !word.contains('=') && !word.contains(char::is_whitespace)
     };
-    let telling = words.filter(is_word).find(|word| {
+    let distinctive = words.filter(is_word).find(|word| {
         let program = last_part(word);
         !RUNNERS.contains(&program.as_str())
     });
     let first = || command.first().map(|word| last_part(&word.to_string_lossy()));
-    let name = telling.as_deref().map(last_part).or_else(first).unwrap_or_default();
+    let name = distinctive.as_deref().map(last_part).or_else(first).unwrap_or_default();
     // A package may carry its version.
     let name = name.split('@').find(|part| !part.is_empty()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
@@ -31,21 +31,22 @@ pub fn of(command: &[OsString]) -> String {
     if name.is_empty() { "server".to_owned() } else { name }
 }
 
-/// A name that somebody chose: a log is kept under it, and clients know the server by it.
+/// Checks a name that the user chose, which becomes part of paths and of clients' settings.
 pub fn given(name: &str, place: &str) -> Result<String, Problem> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.') {
         return Ok(name.to_owned());
     }
-    let what = format!("{name:?} cannot be a server's name");
-    let help = "take up to 64 letters, digits, hyphens, underscores and dots, no dot first";
+    let what = format!("{name:?} is not a valid server name");
+    let help =
+        "use 1 to 64 letters, digits, hyphens, underscores and dots, and do not begin with a dot";
     Err(Problem::bad(place, what, help))
 }
 
 fn last_part(word: &str) -> String {
     let path = Path::new(word);
     let part = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // Only a script's ending is no part of its name.
+    // Only a script's extension is not part of its name.
     let script = path
         .extension()
         .is_some_and(|e| ["js", "mjs", "cjs", "py", "ts", "sh"].iter().any(|s| e == *s));
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_telling_part_of_a_command() {
+    fn the_distinctive_part_of_a_command() {
         let cases = [
             ("npx -y @modelcontextprotocol/server-filesystem /data", "server-filesystem"),
             ("npx @modelcontextprotocol/server-memory@2026.1.0", "server-memory"),

@@ -1,18 +1,18 @@
-//! Colours and columns of what people read.
+//! Colours and columns of output for people.
 
 use anstyle::{AnsiColor, Style};
 
 /// A heading.
 pub const HEAD: Style = Style::new().bold();
-/// Something that stands back.
+/// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
 /// A code.
 pub const CODE: Style = AnsiColor::Cyan.on_default().bold();
-/// Something good.
+/// Success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Something to look at.
+/// A warning.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
-/// Something bad.
+/// An error.
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// What to do about it.
 pub const HELP: Style = AnsiColor::Cyan.on_default();
@@ -38,7 +38,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Text that came from outside, safe for a terminal: what would steer it is shown instead.
+/// Text from outside, safe for a terminal: control characters are escaped.
 pub fn plain(text: &str) -> String {
     let unsafe_for_terminals =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,4 +1,4 @@
-//! Each subject beside what somebody would write by hand, in one run: `cargo bench`.
+//! Compares each subject with hand-written code, in one run: `cargo bench`.
 //!
 //! `docs/benchmarks.md` has the figures and what they were measured on.
 
@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use faultwire_contract::{
-    Contract, Fault, Profile, Redactor, Report, Stamp, Surface, builtin, classify,
+    CallContext, Contract, Fault, Profile, Redactor, Report, Stamp, Surface, builtin, classify,
+    classify_call,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -39,7 +40,7 @@ macro_rules! by_hand {
     };
 }
 
-/// Nothing is skipped unless it is an optional member without a value.
+/// Only optional members without a value are skipped.
 trait Skip {
     fn skip(&self) -> bool {
         false
@@ -129,7 +130,7 @@ struct OwlclawError {
 }
 by_hand!(Owlclaw, "owlclaw", "governance.rate_limited", { error: Option<OwlclawError> });
 
-/// A failure as it happens: words, a few facts, some details.
+/// A typical failure: a message, a few facts, some details.
 fn fault(contract: &Arc<Contract>, code: &str) -> Fault {
     let takes_delay = contract.code(code).is_some_and(|c| c.default_retry().takes_delay());
     let report: Report = serde_json::from_value(json!({
@@ -225,6 +226,47 @@ fn classifying(c: &mut Criterion) {
     });
 }
 
+/// New failures, of calls with as many words: caches do not help, and the arguments are searched
+/// for in the text.
+fn classifying_uncached(c: &mut Criterion) {
+    const MANY: usize = 4096;
+    let contract = builtin("owlclaw").unwrap();
+    let arguments =
+        "Please note that the library closes at six on Fridays, returns go to the desk by the \
+        stairs, and reading cards of 2025 are renewed for a year. "
+            .repeat(7);
+    let mut group = c.benchmark_group("classify an uncached 1 KiB failure");
+    for (name, said) in [
+        ("kind", "Error: ENOENT: no such file or directory, open '/srv/notes/plan.md'. "),
+        ("prose", "The upstream service is temporarily unavailable, please try again later. "),
+        ("unknown", "The harbour master did not let the ship in. "),
+    ] {
+        let line = |i: usize| {
+            let text = format!("{i}: {said}{}", PROSE.repeat(4));
+            let result = json!({"content":[{"type":"text","text":text}],"isError":true});
+            json!({"jsonrpc":"2.0","id":7,"result":result}).to_string()
+        };
+        let lines: Vec<String> = (0..MANY).map(line).collect();
+        let params =
+            json!({"name":"read","arguments":{"path":"/srv/notes/plan.md","text":arguments}});
+        let params = params.to_string();
+        // It continues from sample to sample, so that no cached decision is used again.
+        let mut next = (0..MANY).cycle();
+        group.bench_function(BenchmarkId::new("with its call", name), |b| {
+            b.iter(|| {
+                let line = &lines[next.next().unwrap()];
+                let context = CallContext {
+                    params: Some(&params),
+                    tool: Some("read"),
+                    ..CallContext::default()
+                };
+                classify_call(&contract, black_box(line.as_bytes()), &context)
+            });
+        });
+    }
+    group.finish();
+}
+
 fn redacting(c: &mut Criterion) {
     let redactor = Redactor::default();
     let clean = PROSE.repeat(4);
@@ -281,6 +323,7 @@ fn all(c: &mut Criterion) {
     write_and_read::<ContextResolve>(c);
     write_and_read::<Owlclaw>(c);
     classifying(c);
+    classifying_uncached(c);
     redacting(c);
     loading(c);
 }

@@ -1,4 +1,4 @@
-//! When somebody is woken (O7): a pure engine over events that carry their own time.
+//! Decides when to page (O7): a pure engine over events that carry their own time.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,57 +7,33 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use crate::contract::Contract;
+use crate::level::{Level, Paging};
 use crate::origin::Origin;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
-
-/// An alert level of a contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// The name that rows use.
-    pub name: String,
-    /// When it pages.
-    pub paging: Paging,
-}
-
-/// When an alert level pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paging {
-    /// Never: it is only counted.
-    Never,
-    /// On every single event.
-    Every,
-    /// When a client has more than this many of one code in the window `(t - within, t]`.
-    MoreThan {
-        /// How many are still quiet.
-        events: usize,
-        /// The window's length.
-        within: Duration,
-    },
-}
 
 /// Somebody is to be woken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<'c> {
     /// The level's name.
     pub level: &'c str,
-    /// How many events the window holds.
+    /// How many events are in the window.
     pub count: usize,
 }
 
-/// How many pairs of client and code are remembered unless told otherwise.
+/// The default number of pairs of client and code to remember.
 pub const DEFAULT_CAPACITY: usize = 131_072;
 
 /// Counts failures by client and code and says when to page.
 ///
-/// Only the last `events + 1` times of a pair are kept: the window holds more than `events`
-/// exactly when the oldest of them is still inside it. Pairs live in two generations: a pair
-/// that is seen moves to the young one, and the old one is forgotten as a whole, which loses
-/// nothing once a full window has passed. A generation holds `capacity` pairs; when more are
-/// active within one window, pairs that failed just once are forgotten early, then the others,
-/// and [`Alerts::forgotten`] counts them: memory is bounded however many clients there are.
+/// Only the last `events + 1` times of a pair are kept: the window has more than `events` events
+/// exactly if the oldest of these is still inside it. Pairs are kept in two generations: a pair
+/// with a new event moves to the young generation, and the old generation is dropped as a whole,
+/// which loses nothing after a full window. A generation has `capacity` pairs. If more are active
+/// within one window, pairs with only one failure are forgotten early, then the others, and
+/// [`Alerts::forgotten`] counts them. Memory is therefore bounded for any number of clients.
 ///
-/// Time never runs backwards: an event before the last one counts as if it came with it.
+/// Time never runs backwards: an event before the last one gets the last one's time.
 #[derive(Debug)]
 pub struct Alerts {
     codes: Map<Box<str>, Row>,
@@ -79,8 +55,8 @@ struct Row {
     levels: Vec<(Origin, usize)>,
 }
 
-/// A pair of client and code. Names come from outside and may be of any length, so only their
-/// hash is kept.
+/// A pair of client and code. Names are untrusted and may have any length, so only their hash is
+/// kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     code: u32,
@@ -90,7 +66,7 @@ struct Key {
 /// The code of refusals that are counted by their source.
 const SOURCES: u32 = u32::MAX;
 
-/// The times of one pair, in microseconds. Most pairs have one, which takes no memory of its own.
+/// The times of one pair, in microseconds. Most pairs have one, which needs no allocation.
 #[derive(Debug)]
 struct Track {
     last: u64,
@@ -153,9 +129,9 @@ impl Alerts {
         Some(count.map(|count| Page { level: &self.levels[level].name, count }))
     }
 
-    /// Takes in one refusal of a client that is not known, at time `t`. It is counted by its source,
-    /// whatever its code, on the first level that pages on a threshold (X4): opening a socket must
-    /// not be enough to page at will.
+    /// Counts one refusal of an unknown client at time `t`. It is counted by its source, for any
+    /// code, at the first level that pages on a threshold (X4), so that opening a socket is not
+    /// enough to cause a page.
     pub fn observe_source(&mut self, t: Duration, source: &str) -> Option<Page<'_>> {
         self.now = self.now.max(t);
         let threshold = |level: &Level| match level.paging {

@@ -1,9 +1,9 @@
-//! What two parsers could read differently in a message of a client (X1). Python and JavaScript
-//! take the last of two members of one name, others the first; Go, .NET and C libraries find a
-//! member by a name that only folds to the one they look for; C ends a name at NUL.
+//! Finds what two parsers could read differently in a client's message (X1). Of two members of one
+//! name, Python and JavaScript use the last and others the first. Go, .NET and C libraries find a
+//! member by a name that only folds to the expected one. In C, a name ends at NUL.
 //!
-//! Most messages are found clear while they are scanned (`classify/scan.rs`). The walk is for the
-//! others. It goes over text that is known to be JSON, so it only has to find names.
+//! Most messages are found to be unambiguous by the fast path of `classify`. This walk is for the
+//! others. Its text is known to be valid JSON, so it only has to find names.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::classify::{Line, Sort};
 use crate::fold::fold;
 use crate::protocol::{FOREIGN_MESSAGE, MESSAGE, NOTIFICATIONS, Object, REQUESTS};
 
-/// Deeper messages are refused: every parser has a depth of its own at which it gives up.
+/// Deeper messages are refused, because parsers have different depth limits.
 const DEEPEST: u32 = 1024;
 
 /// Something that two parsers could read differently.
@@ -21,14 +21,14 @@ const DEEPEST: u32 = 1024;
 pub enum Ambiguity {
     /// A member occurs twice.
     Twice {
-        /// The object that has it.
+        /// The object that contains it.
         object: &'static str,
         /// The member's name.
         name: String,
     },
     /// A name is not one of the protocol's, but folds to one.
     Folded {
-        /// The object that has it.
+        /// The object that contains it.
         object: &'static str,
         /// The member's name.
         name: String,
@@ -37,7 +37,7 @@ pub enum Ambiguity {
     },
     /// A name that some languages cannot hold: with NUL or half of a surrogate pair.
     Unreadable {
-        /// The object that has it.
+        /// The object that contains it.
         object: &'static str,
     },
     /// A method that is not one of the protocol's, but folds to one.
@@ -220,11 +220,11 @@ impl<'a> Walk<'a> {
     fn scalar(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let ends = |b: &u8| matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
-        // What is no value would hold up the walk; text that is JSON has none.
+        // Anything but a value would stop the walk, but valid JSON has nothing else.
         self.at += rest.iter().position(ends).unwrap_or(rest.len()).max(1);
     }
 
-    /// The next byte that is no blank, or 0 where the text ends. It is not taken.
+    /// The next byte that is not white space, or 0 at the end of the text. It is not consumed.
     fn next(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// What stands for the part that was cut.
+/// Replaces the part that was cut.
 pub const ELLIPSIS: &str = "...";
 
 /// At most `max` bytes of the text, cut at a character, the ellipsis counted in (W6).
@@ -36,8 +36,8 @@ pub fn cut_unredacted(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{ELLIPSIS}"))
 }
 
-/// At most `max` bytes of a long text: its first and its last lines, and how much is missing
-/// between them (U3). What decided often stands at the end.
+/// At most `max` bytes of a long text: its first and last lines, and how much is missing between
+/// them (U3). The decisive part is often at the end.
 ///
 /// ```
 /// use faultwire_contract::bound::middle;
@@ -69,7 +69,7 @@ pub(crate) fn ends(head: &str, tail: &str, whole: usize, max: usize) -> String {
     format!("{head}\n… {omitted} bytes omitted …\n{tail}")
 }
 
-/// What the line in the middle takes at most.
+/// The longest omission mark.
 const OMITTED: usize = 48;
 
 fn thousands(number: usize) -> String {
@@ -81,15 +81,15 @@ fn thousands(number: usize) -> String {
     parts.join(",")
 }
 
-/// The value with nothing deeper than `depth` and at most `bytes` of JSON. What does not fit is
-/// replaced by the ellipsis; what comes first is kept.
+/// The value with at most `depth` levels and `bytes` of JSON. The first parts are kept, and the
+/// rest is replaced by the ellipsis.
 #[must_use]
 pub fn json(value: Value, depth: usize, bytes: usize) -> Value {
     Budget { left: bytes, whole: false }.take(value, depth)
 }
 
-/// The same for a value that is not redacted yet: a text that does not fit is cut only where no
-/// secret can be cut in two (X6).
+/// The same for a value that is not redacted yet: a long text is only cut where no secret can be
+/// cut in two (X6).
 #[must_use]
 pub fn json_unredacted(value: Value, depth: usize, bytes: usize) -> Value {
     Budget { left: bytes, whole: true }.take(value, depth)
@@ -118,7 +118,7 @@ impl Budget {
         }
     }
 
-    /// Room for the mark that tells of what was left out is set aside before anything is kept.
+    /// Space for the omission mark is reserved before anything is kept.
     fn list(&mut self, items: Vec<Value>, depth: usize) -> Value {
         // The brackets, and a comma after them.
         if !self.spend(3 + MARK) {

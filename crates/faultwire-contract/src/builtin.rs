@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use crate::contract::Contract;
 use crate::load;
 
-/// A contract that comes with the program.
+/// A built-in contract.
 pub struct Builtin {
     /// The contract's name.
     pub name: &'static str,
@@ -31,7 +31,7 @@ macro_rules! builtins {
 
 builtins!["standard", "kaiza", "tuitbot", "workrail", "context-resolve", "owlclaw"];
 
-/// The contract that speaks where nobody chose one.
+/// The default contract.
 pub const DEFAULT: &str = "standard";
 
 impl Builtin {

@@ -23,7 +23,7 @@ pub fn from_error<E: Error + 'static>(error: &E) -> Value {
     link(error, name, NESTED)
 }
 
-/// The same for an error whose type is not known any more.
+/// The same for a type-erased error.
 #[must_use]
 pub fn from_dyn(error: &(dyn Error + 'static)) -> Value {
     link(error, "Error", NESTED)
@@ -38,8 +38,8 @@ fn link(error: &(dyn Error + 'static), name: &str, left: usize) -> Value {
     object
 }
 
-/// Brings a cause that was handed over as JSON into the kept shape: a string stays a string, an
-/// object stays an object with its chain cut, anything else is wrapped.
+/// Normalizes a cause that was given as JSON: a string stays a string, an object keeps its shape
+/// with a shortened chain, anything else is wrapped.
 #[must_use]
 pub fn normalise(cause: Value) -> Option<Value> {
     match cause {

@@ -4,22 +4,21 @@
 //! apart: first as an envelope of the contract, then by a code that the contract knows, then by
 //! the contract's rules, then by the shared ones, and last by its shape alone.
 
-mod closer;
+mod cache;
 mod context;
 mod embedded;
 mod evidence;
 mod explanation;
-mod lately;
+mod fast_path;
 mod mask;
 mod names;
 mod own_words;
 mod peek;
-pub(crate) mod rule;
-mod scan;
-pub(crate) mod soft;
+mod prefilter;
+mod rule;
+mod slow_path;
+mod soft;
 mod status;
-
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -27,6 +26,7 @@ use crate::code::Code;
 use crate::condition::{Aspect, Condition};
 use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Origin;
+use crate::redact::Caller;
 use crate::report::Report;
 pub use context::{Answers, CallContext, SoftFailures};
 use evidence::Evidence;
@@ -138,6 +138,35 @@ impl Line<'_> {
         };
         evidence.settle(context);
         Judgement::Failure(from_evidence(contract, evidence))
+    }
+}
+
+/// Builds what the first failure under a contract would build: the automata over the shared rules
+/// and over the redaction rules. Call it in the background; without it, the first failure takes
+/// some ten milliseconds longer. The patterns for failures that call themselves a success take
+/// 5 MiB, and are built when one comes.
+///
+/// ```
+/// use faultwire_contract::{DEFAULT, builtin, prepare};
+///
+/// prepare(&builtin(DEFAULT).unwrap());
+/// ```
+pub fn prepare(contract: &Contract) {
+    let call = r#"{"name":"read","arguments":{"path":"/srv/data/a.txt"}}"#;
+    for result in [
+        r#"{"content":[{"type":"text","text":"ENOENT: no such file, open '/srv/data/a.txt'"}],"isError":true}"#,
+        r#"{"content":[{"type":"text","text":"429 Too Many Requests: retry in 2 s (password=hunter2)"}],"isError":true}"#,
+    ] {
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}");
+        let context = CallContext {
+            params: Some(call),
+            tool: Some("read"),
+            ..CallContext::of(Answers::ToolCall)
+        };
+        if let Some(failure) = peek(line.as_bytes()).judge(contract, &context).failure() {
+            let message = failure.report.message.unwrap_or_default();
+            let _ = contract.redact_for(&message, &Caller::default().sent_raw(Some(call)));
+        }
     }
 }
 
@@ -281,17 +310,4 @@ fn envelope(contract: &Contract, evidence: &Evidence) -> Option<(Report, Profile
             Some((read, profile))
         })
     })
-}
-
-/// A delay that a failure names in its structured part: milliseconds, or seconds.
-fn delay_of(body: &Value) -> Option<Duration> {
-    const MS: [&str; 4] = ["retryAfterMs", "retry_after_ms", "afterMs", "retryInMs"];
-    const SECONDS: [&str; 4] = ["retryAfter", "retry_after", "retry-after", "Retry-After"];
-    let number = |key: &&str| {
-        let value = body.get(*key)?;
-        value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
-    };
-    let found = MS.iter().find_map(number).map(|ms| ms / 1000.0);
-    let seconds = found.or_else(|| SECONDS.iter().find_map(number))?;
-    (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
 }

@@ -36,20 +36,20 @@ pub struct Code {
     pub mcp: Option<String>,
     /// Whether a failure keeps the data of what was done before it.
     pub keeps_data: bool,
-    /// How far a call with this answer surely got, where the code alone tells.
+    /// How far a call with this answer certainly got, if the code implies it.
     pub outcome: Option<Outcome>,
-    /// Set when the code is no longer answered.
+    /// Set if the code is no longer used.
     pub retired: Option<Retired>,
     /// The line of its row in the file.
     pub line: usize,
 }
 
-/// The end of a code's life. It is never removed and its name never reused (A3).
+/// The retirement of a code. A code is never removed and its name never reused (A3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retired {
     /// The contract version that retired it.
     pub since: String,
-    /// The code that took its place.
+    /// The code that replaces it.
     pub successor: String,
 }
 

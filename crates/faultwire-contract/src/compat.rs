@@ -1,15 +1,17 @@
-//! Compatibility: what changed between two versions of a contract, and whom it breaks (A3, C7, O8).
+//! Compatibility: what changed between two versions of a contract, and whether it breaks readers
+//! (A3, C7, O8).
 
-use crate::classify::rule::{Rule, Then};
 use crate::code::Code;
 use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
 use crate::origin::Outcome;
 use crate::retry::RetryClass;
+use crate::rule::{Rule, Then};
 use crate::template::slot::Slot;
 use crate::template::{Member, Node, Template};
+use crate::tool_failure_policy::ToolFailurePolicy;
 
-/// How much a change asks of those who read the envelopes.
+/// How much a change affects readers of envelopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Impact {
     /// Nothing on the wire changed.
@@ -49,6 +51,7 @@ pub fn changes(old: &Contract, new: &Contract) -> Vec<Change> {
     diff.conditions();
     diff.envelopes();
     diff.settings();
+    diff.tool_failures();
     diff.version();
     diff.changes.sort_by_key(|change| std::cmp::Reverse(change.impact));
     diff.changes
@@ -71,7 +74,7 @@ impl Diff<'_> {
         self.changes.push(Change { impact, what });
     }
 
-    /// Frozen is what carries the same schema id: a new version is a new id (C7).
+    /// A frozen contract keeps its schema id: a new version needs a new id (C7).
     fn frozen(&self) -> bool {
         self.old.frozen && self.old.schema_id(Surface::Mcp) == self.new.schema_id(Surface::Mcp)
     }
@@ -86,7 +89,10 @@ impl Diff<'_> {
             match self.new.code(&old.id) {
                 None => self.note(
                     Impact::Breaking,
-                    format!("code {:?} was removed: retire it and name a successor", old.id),
+                    format!(
+                        "code {:?} was removed: retire it instead and name a successor",
+                        old.id
+                    ),
                 ),
                 Some(new) => self.code(old, new),
             }
@@ -101,7 +107,7 @@ impl Diff<'_> {
     fn added(&mut self, code: &Code) {
         let impact = self.unless_frozen(Impact::Additive);
         let why = if self.frozen() {
-            ": the contract is frozen, a new version needs a new schema_id"
+            ": the contract is frozen, and a new version needs a new schema_id"
         } else {
             ""
         };
@@ -162,13 +168,16 @@ impl Diff<'_> {
             ),
             (Some(_), None) => self.note(
                 Impact::Breaking,
-                format!("code {:?} was retired and is back: a name is never reused", old.id),
+                format!(
+                    "code {:?} was retired and is used again: names must not be reused",
+                    old.id
+                ),
             ),
             _ => {}
         }
     }
 
-    /// The same condition keeps the same code (K8), in its finer cases, too.
+    /// A condition keeps its code (K8), also in its special cases.
     fn conditions(&mut self) {
         let (old, new) = (self.old, self.new);
         for condition in Condition::ALL {
@@ -261,7 +270,7 @@ impl Diff<'_> {
                 continue;
             };
             if old.optional != new.optional {
-                let how = if new.optional { "may be left out now" } else { "is always there now" };
+                let how = if new.optional { "is optional now" } else { "is required now" };
                 self.note(Impact::Breaking, format!("{place}: {:?} {how}", old.key));
             }
             self.node(&format!("{place}: {:?}", old.key), &old.node, &new.node);
@@ -278,7 +287,7 @@ impl Diff<'_> {
         }
     }
 
-    /// What a client reads or relies on beside codes and shapes.
+    /// What clients rely on besides codes and shapes.
     fn settings(&mut self) {
         let (old, new) = (self.old, self.new);
         let additive = self.unless_frozen(Impact::Additive);
@@ -286,10 +295,10 @@ impl Diff<'_> {
             let (was, is) = (old.retry.kind(class), new.retry.kind(class));
             self.compare(Impact::Breaking, &format!("the word for {:?}", class.name()), was, is);
         }
-        let told = |c: &Contract| {
+        let describe = |c: &Contract| {
             if c.text.canonical { "canonical" } else { "redacted" }
         };
-        self.compare(Impact::Breaking, "text.message", told(old), told(new));
+        self.compare(Impact::Breaking, "text.message", describe(old), describe(new));
         let masks = |c: &Contract| c.text.masks.to_string();
         self.compare(Impact::Breaking, "text.masks", &masks(old), &masks(new));
         self.compare(Impact::Breaking, "the fallback", &old.fallback().id, &new.fallback().id);
@@ -306,7 +315,7 @@ impl Diff<'_> {
         let stack = |c: &Contract| c.stack.as_ref().map(|s| format!("{}={}", s.variable, s.value));
         self.compare(
             Impact::Breaking,
-            "the switch for stacks",
+            "the setting that shows stacks",
             &text(stack(old).as_ref()),
             &text(stack(new).as_ref()),
         );
@@ -339,15 +348,36 @@ impl Diff<'_> {
         );
         let pace =
             |c: &Contract| format!("{:?} up to {:?}", c.retry.backoff.base, c.retry.backoff.cap);
-        self.compare(additive, "the delays of a retry", &pace(old), &pace(new));
+        self.compare(additive, "the retry delays", &pace(old), &pace(new));
         let needs = |c: &Contract| format!("{:?}", c.requires);
         self.compare(Impact::Breaking, "what a code requires", &needs(old), &needs(new));
         if old.frozen && !new.frozen && self.frozen() {
             self.note(
                 Impact::Breaking,
-                "the contract is no longer frozen, and its schema_id is the same".to_owned(),
+                "the contract is no longer frozen, but its schema_id is the same".to_owned(),
             );
         }
+    }
+
+    /// What clients do first about a failure depends on its class.
+    fn tool_failures(&mut self) {
+        let additive = self.unless_frozen(Impact::Additive);
+        let (was, is) = match (&self.old.tool_failure, &self.new.tool_failure) {
+            (Some(was), Some(is)) => (was, is),
+            (Some(_), None) => {
+                return self.note(Impact::Breaking, "[tool_failure] was removed".to_owned());
+            }
+            (None, Some(_)) => return self.note(additive, "[tool_failure] was added".to_owned()),
+            (None, None) => return,
+        };
+        for (category, class) in &was.classes {
+            let what = format!("the class of {category:?} in [tool_failure]");
+            let now = is.class(category).unwrap_or(*class);
+            self.compare(Impact::Breaking, &what, class.name(), now.name());
+        }
+        let warning = |p: &ToolFailurePolicy| text(p.maybe_executed.as_ref());
+        let what = "maybe_executed of [tool_failure]";
+        self.compare(self.unless_frozen(Impact::None), what, &warning(was), &warning(is));
     }
 
     fn compare(&mut self, impact: Impact, what: &str, was: &str, is: &str) {
@@ -373,7 +403,7 @@ impl Diff<'_> {
         if changed && was == is {
             self.note(
                 Impact::Additive,
-                format!("the contract changed and its version is still {was}"),
+                format!("the contract changed, but its version is still {was}"),
             );
         }
     }
@@ -389,14 +419,14 @@ fn delay(code: &Code) -> String {
 
 /// The rules without their places in the file.
 fn rules(contract: &Contract) -> Vec<String> {
-    let told = |rule: &Rule| {
+    let describe = |rule: &Rule| {
         let code = match rule.then {
             Then::Code(code) => contract.codes[code].id.as_str(),
             Then::Condition(condition, _) => condition.name(),
         };
         format!("{:?} {code}", rule.when)
     };
-    contract.rules.iter().map(told).collect()
+    contract.rules.iter().map(describe).collect()
 }
 
 /// The levels of a code, as a person reads them.

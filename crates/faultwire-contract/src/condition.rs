@@ -32,26 +32,26 @@ macro_rules! conditions {
                 match self { $( Self::$variant => concat!($($doc),+).trim_start(), )+ }
             }
 
-            /// Whose failure it is when nothing says otherwise (A6).
+            /// The default origin (A6).
             #[must_use]
             pub const fn origin(self) -> Origin {
                 match self { $( Self::$variant => Origin::$origin, )+ }
             }
 
-            /// How far the call got when nothing says otherwise (A6).
+            /// The default outcome (A6).
             #[must_use]
             pub const fn outcome(self) -> Outcome {
                 match self { $( Self::$variant => Outcome::$outcome, )+ }
             }
 
-            /// How far the call got when the server itself reported the condition: it was sent,
-            /// so only what never reaches a tool is sure not to have run.
+            /// How far the call got if the server itself reported the condition: it was sent, so
+            /// only conditions that never reach a tool prove that it did not run.
             #[must_use]
             pub const fn reported_outcome(self) -> Outcome {
                 match self { $( Self::$variant => Outcome::$reported, )+ }
             }
 
-            /// The JSON-RPC error number for answers that are no tool result.
+            /// The JSON-RPC error number for answers that are not tool results.
             #[must_use]
             pub const fn rpc_code(self) -> i64 {
                 match self { $( Self::$variant => $rpc, )+ }
@@ -65,9 +65,9 @@ conditions! {
     UnknownTool = "unknown_tool", Client, NotSent, NotSent, -32602;
     /// The server does not know the method.
     UnknownMethod = "unknown_method", Client, NotSent, NotSent, -32601;
-    /// The arguments do not fit the tool's input schema.
+    /// The arguments do not match the tool's input schema.
     InvalidArguments = "invalid_arguments", Client, NotSent, NotSent, -32602;
-    /// The caller did not say who it is, or could not prove it.
+    /// The caller is not authenticated.
     Unauthorized = "unauthorized", Policy, NotSent, MaybeExecuted, -32600;
     /// The caller is known and may not do this.
     Forbidden = "forbidden", Policy, NotSent, MaybeExecuted, -32600;
@@ -85,15 +85,15 @@ conditions! {
     Locked = "locked", Policy, NotSent, MaybeExecuted, -32600;
     /// No answer within the deadline.
     Timeout = "timeout", Upstream, MaybeExecuted, MaybeExecuted, -32603;
-    /// The caller took the call back.
+    /// The caller cancelled the call.
     Cancelled = "cancelled", Client, MaybeExecuted, MaybeExecuted, -32603;
     /// The server, or what it needs, could not be reached.
     UpstreamUnreachable = "upstream_unreachable", Upstream, NotSent, MaybeExecuted, -32603;
     /// The server went away with the call open.
     UpstreamCrashed = "upstream_crashed", Upstream, MaybeExecuted, MaybeExecuted, -32603;
-    /// The server sent something that is no answer: malformed, oversize, wrong or duplicate id.
+    /// The server sent an invalid answer: malformed, oversize, wrong or duplicate id.
     UpstreamProtocol = "upstream_protocol", Upstream, MaybeExecuted, MaybeExecuted, -32603;
-    /// The tool said that it failed, and with no code that the contract knows.
+    /// The tool reported a failure without a code of the contract.
     ToolError = "tool_error", Upstream, Executed, Executed, -32603;
     /// The server answered with a JSON-RPC error of no clearer meaning.
     RpcError = "rpc_error", Upstream, MaybeExecuted, MaybeExecuted, -32603;
@@ -105,7 +105,7 @@ conditions! {
     AuditFailed = "audit_failed", Gateway, MaybeExecuted, MaybeExecuted, -32603;
     /// The program could not start.
     BootstrapFailed = "bootstrap_failed", Gateway, NotSent, MaybeExecuted, -32603;
-    /// Anything else that went wrong on our side.
+    /// Any other error on Faultwire's side.
     Internal = "internal", Gateway, MaybeExecuted, MaybeExecuted, -32603;
     /// What the call names does not exist: a file, a row, a page, a reference.
     NotFound = "not_found", Client, Executed, Executed, -32602;
@@ -122,7 +122,7 @@ conditions! {
 }
 
 impl Condition {
-    /// The condition that stands for this one in a contract that leaves it out. The others must be
+    /// The condition that replaces this one in a contract that leaves it out. All others must be
     /// mapped (A2).
     #[must_use]
     pub const fn parent(self) -> Option<Self> {
@@ -172,9 +172,9 @@ impl FromStr for Condition {
     }
 }
 
-/// A name that is no condition.
+/// A name that is not a condition.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("there is no condition {0:?}")]
+#[error("unknown condition {0:?}")]
 pub struct UnknownCondition(String);
 
 /// A finer case of a condition.
@@ -188,7 +188,7 @@ pub enum Aspect {
     Value,
     /// An argument could not be parsed.
     Format,
-    /// The bytes are no JSON-RPC message.
+    /// The bytes are not a JSON-RPC message.
     Malformed,
     /// The message is larger than the limit.
     Oversize,
@@ -198,7 +198,7 @@ pub enum Aspect {
     DuplicateId,
     /// Another process holds the audit log.
     Lock,
-    /// What the program found when it checked itself is not what it left.
+    /// The program's check of itself found a change.
     SelfAudit,
 }
 

@@ -1,4 +1,4 @@
-//! A contract: one TOML file, loaded and checked, never changed afterwards (K8).
+//! A contract: one TOML file, loaded, checked and immutable (K8).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::alert::Level;
-use crate::classify::rule::Rule;
 use crate::code::Code;
 use crate::condition::{Aspect, Condition};
-use crate::load;
-use crate::mistake::{Mistakes, nearest};
+use crate::level::Level;
+use crate::mistake::nearest;
 use crate::next::Next;
 use crate::redact::{Caller, Masks, RedactRule, Redactor};
 use crate::retry::{Backoff, RetryClass};
+use crate::rule::Rule;
 use crate::session::SessionRules;
 use crate::template::{Defaults, Template};
+use crate::tool_failure_policy::ToolFailurePolicy;
 
 /// Codes by name. A lookup is part of every failure.
 pub(crate) type Index = HashMap<String, usize, foldhash::fast::RandomState>;
@@ -52,6 +52,8 @@ pub struct Contract {
     pub stack: Option<Switch>,
     /// How sessions begin, lock and end (K12).
     pub session: Option<SessionRules>,
+    /// What the `_meta` of a failed tool's result contains (S5); with none, it is left out.
+    pub tool_failure: Option<ToolFailurePolicy>,
     pub(crate) codes: Vec<Code>,
     pub(crate) index: Index,
     pub(crate) fallback: usize,
@@ -67,21 +69,25 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// The same contract where some secrets are known word for word: they reach nobody.
+    /// The same contract with some known secrets, which are always redacted.
     #[must_use]
     pub fn keeping<'s>(&self, secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let rules = secrets.into_iter().map(RedactRule::exact).collect();
         Self { redactor: self.redactor.and(rules), ..self.clone() }
     }
 
-    /// Loads a contract from the text of its file. `file` is only the name that mistakes carry.
+    /// Whether a contract may have this name.
     ///
     /// ```
-    /// let mistakes = faultwire_contract::Contract::load("my.toml", "[contract]\nname = 'x'").unwrap_err();
-    /// assert!(mistakes.to_string().contains("my.toml:1:2: [contract] has no \"version\""));
+    /// use faultwire_contract::Contract;
+    ///
+    /// assert!(Contract::is_name("my-contract"));
+    /// assert!(!Contract::is_name("My Contract"));
     /// ```
-    pub fn load(file: &str, text: &str) -> Result<Self, Mistakes> {
-        load::contract(file, text)
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        !name.is_empty() && name.bytes().all(is_plain)
     }
 
     /// The codes, in the order of the file.
@@ -102,13 +108,13 @@ impl Contract {
         nearest(word, self.codes.iter().map(|c| c.id.as_str()))
     }
 
-    /// The code for a failure that nothing else fits.
+    /// The code for failures without a better one.
     #[must_use]
     pub fn fallback(&self) -> &Code {
         &self.codes[self.fallback]
     }
 
-    /// The code of an invariant that was violated (K6); the fallback where there is none.
+    /// The code of a violated invariant (K6), or the fallback.
     #[must_use]
     pub fn invariant(&self) -> &Code {
         &self.codes[self.invariant]
@@ -120,8 +126,8 @@ impl Contract {
         &self.codes[self.conditions.get(condition, aspect)]
     }
 
-    /// How a code is retried that this contract does not know: never, if its envelope says so;
-    /// else as its category is, when all of that agree, else never.
+    /// The retry class of a code that this contract does not have: never, if its envelope says so;
+    /// otherwise the class of its category, if all codes of the category agree; otherwise never.
     #[must_use]
     pub fn class_of_unknown(&self, category: Option<&str>, retryable: Option<bool>) -> RetryClass {
         if retryable == Some(false) {
@@ -158,8 +164,8 @@ impl Contract {
         &self.redactor
     }
 
-    /// The text as this client may see it (U2): what it said itself stays, and what the contract
-    /// masks is masked whatever the setting is.
+    /// The text as this client may see it (U2): text that the client sent is kept, and what the
+    /// contract masks is always masked.
     #[must_use]
     pub fn redact_for<'t>(&self, text: &'t str, caller: &Caller<'_>) -> Cow<'t, str> {
         self.redactor.redact_for(text, caller, self.text.masks)
@@ -189,7 +195,7 @@ impl Contract {
         self.spec(surface).schema_id.as_deref()
     }
 
-    /// A contract without an HTTP surface of its own uses its MCP one there.
+    /// A contract without an HTTP surface uses its MCP surface for HTTP.
     pub(crate) fn spec(&self, surface: Surface) -> &SurfaceSpec {
         match (surface, &self.http) {
             (Surface::Http, Some(http)) => http,
@@ -278,7 +284,7 @@ pub struct Requires {
 pub struct TextPolicy {
     /// Whether the client always gets the code's own message (C2).
     pub canonical: bool,
-    /// What is masked whatever the setting is (U2).
+    /// What is always masked (U2).
     pub masks: Masks,
     /// Whether a long message keeps its end, too (U3).
     pub keeps_tail: bool,
@@ -296,18 +302,18 @@ pub struct TextPolicy {
     pub stack_bytes: usize,
     /// The largest envelope.
     pub envelope_bytes: usize,
-    /// The answer for details that are no JSON (W5).
+    /// The answer for details that are not JSON (W5).
     pub invalid_details: InvalidDetails,
 }
 
-/// How a failure is told whose details are no JSON (W5).
+/// How to report a failure whose details are not JSON (W5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidDetails {
-    /// The message; the canonical one when there is none.
+    /// The message; by default the canonical one.
     pub message: Option<String>,
     /// The key of the message that the failure had.
     pub original_key: String,
-    /// The key of what was wrong with the details.
+    /// The key of the list of problems with the details.
     pub errors_key: String,
 }
 
@@ -368,7 +374,7 @@ pub struct Example {
     pub fault: String,
     /// The code that the fault names.
     pub code: String,
-    /// The profile, the default one when there is none.
+    /// The profile; by default the first one.
     pub profile: Profile,
     /// The expected envelopes.
     pub expect: Vec<(Surface, String)>,

@@ -1,7 +1,7 @@
-//! Details from any Rust value: JSON and nothing else (W5).
+//! Details from any Rust value, as strict JSON (W5).
 //!
-//! `serde_json` turns a value that is no number into `null` without a word, and a client would
-//! read a fact that nobody stated. So a value is walked first, and what is no JSON is named.
+//! `serde_json` silently turns NaN into `null`, and a client would read a fact that was never
+//! stated. So a value is walked first, and everything that is not JSON is reported.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::fault::{Fault, FaultError};
 use crate::incident::Stamp;
 use crate::report::Report;
 
-/// The value as JSON, or what of it is none.
+/// The value as JSON, or the parts that are not JSON.
 ///
 /// ```
 /// use faultwire_contract::details;
@@ -39,8 +39,8 @@ pub fn from<T: Serialize + ?Sized>(value: &T) -> Result<Value, Vec<String>> {
 }
 
 impl Fault {
-    /// A fault with details of any type. Details that are no JSON make it the contract's internal
-    /// failure, which says what it was about and what was wrong with them (W5).
+    /// A fault with details of any type. Details that are not JSON make it the contract's internal
+    /// failure, with the original message and what is wrong with the details (W5).
     pub fn with_details<T: Serialize + ?Sized>(
         contract: &Arc<Contract>,
         report: Report,
@@ -51,14 +51,14 @@ impl Fault {
     }
 }
 
-/// Puts details of any type into a report. Those that are no JSON make it a report of the
+/// Puts details of any type into a report. Details that are not JSON make it a report of the
 /// contract's internal failure (W5).
 #[must_use]
 pub fn put<T: Serialize + ?Sized>(contract: &Contract, report: Report, details: &T) -> Report {
     settle(contract, report, from(details))
 }
 
-/// The same with details that were read before: JSON, or why they are none.
+/// The same with details that were converted before: JSON, or why they are not JSON.
 #[must_use]
 pub fn settle(contract: &Contract, report: Report, read: Result<Value, Vec<String>>) -> Report {
     match read {
@@ -69,12 +69,13 @@ pub fn settle(contract: &Contract, report: Report, read: Result<Value, Vec<Strin
 
 fn invalid(contract: &Contract, report: Report, errors: &[String]) -> Report {
     let policy = &contract.text.invalid_details;
-    let told = report.message.or_else(|| contract.code(&report.code).map(|c| c.message.clone()));
+    let original =
+        report.message.or_else(|| contract.code(&report.code).map(|c| c.message.clone()));
     Report {
         code: contract.code_for(Condition::Internal, None).id.clone(),
         condition: Some(Condition::Internal),
         message: policy.message.clone(),
-        details: Some(json!({ &policy.original_key: told, &policy.errors_key: errors })),
+        details: Some(json!({ &policy.original_key: original, &policy.errors_key: errors })),
         retry: None,
         retry_after_ms: None,
         status: None,
@@ -103,7 +104,7 @@ impl ser::Error for NoJson {
 /// Deeper values end the walk before they end the stack.
 const DEEPEST: usize = 128;
 
-/// A serializer that writes nothing and notes what is no JSON.
+/// A serializer that writes nothing and notes everything that is not JSON.
 struct Walk<'f> {
     path: String,
     depth: usize,

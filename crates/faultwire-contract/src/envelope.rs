@@ -8,20 +8,25 @@ use crate::contract::{Contract, Profile, Surface};
 use crate::fault::Fault;
 use crate::fault::fill::Success;
 use crate::incident::is_timestamp;
-use crate::quote::quote;
+use crate::json_escape::quote;
 use crate::report::{Meta, Report};
 use crate::retry::RetryClass;
 use crate::template::read::Reading;
 use crate::template::write::Both;
+use crate::tool_failure::TOOL_FAILURE_META;
 
 /// The member of `_meta` that names the contract.
 pub const CONTRACT_META: &str = "dev.faultwire/contract";
 
-/// Why something is no envelope of the contract.
+/// The member of `_meta` that has the envelope where the result has no `structuredContent`, since
+/// the tool declares an `outputSchema` (S5).
+pub const ENVELOPE_META: &str = "dev.faultwire/envelope";
+
+/// Why something is not an envelope of the contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The shape is another.
-    #[error("no {surface} envelope of {contract}: {why}")]
+    /// The shape does not match.
+    #[error("not an envelope of {contract} ({surface}): {why}")]
     Shape {
         /// The contract.
         contract: String,
@@ -44,8 +49,8 @@ pub enum ReadError {
         /// The delay beside it.
         retry_after_ms: Option<u64>,
     },
-    /// The envelope says something about the code that the contract does not.
-    #[error("the envelope says that {code} has {fact}, and {contract} says otherwise")]
+    /// The envelope contradicts the contract.
+    #[error("the envelope says that {code} has {fact}, which contradicts {contract}")]
     Contradiction {
         /// The contract.
         contract: String,
@@ -57,8 +62,8 @@ pub enum ReadError {
 }
 
 impl Contract {
-    /// Reads an envelope back to the failure that it tells of (A4). Strict: what is not exactly
-    /// an envelope of this contract is refused, and so is one that contradicts its own code.
+    /// Reads an envelope back to its failure (A4). It is strict: input that is not exactly an
+    /// envelope of this contract is refused, and so is one that contradicts its own code.
     pub fn read(
         &self,
         surface: Surface,
@@ -80,7 +85,8 @@ impl Contract {
         for profile in self.all_profiles() {
             match self.read(surface, profile, json) {
                 Ok(report) => return Ok((report, profile)),
-                // A shape that fits and says something wrong tells more than one that does not.
+                // A contradiction in a matching shape is a better error than a shape that does not
+                // match.
                 Err(e) => {
                     let tells_more = !matches!(e, ReadError::Shape { .. });
                     let told = best.as_ref().is_some_and(|b| !matches!(b, ReadError::Shape { .. }));
@@ -160,10 +166,10 @@ impl Contract {
             return Err(contradiction("data".to_owned()));
         }
         if report.timestamp.as_deref().is_some_and(|t| !is_timestamp(t)) {
-            return Err(contradiction("a timestamp of another form".to_owned()));
+            return Err(contradiction("a timestamp in another format".to_owned()));
         }
         if report.cause.as_ref().is_some_and(|c| !c.is_string() && !c.is_object()) {
-            return Err(contradiction("a cause that is no text and no object".to_owned()));
+            return Err(contradiction("a cause that is neither a string nor an object".to_owned()));
         }
         report.retry = Some(class);
         if let Some(status) = report.status.filter(|s| !row.status.contains(s)) {
@@ -190,7 +196,7 @@ impl Contract {
         let Some(first) = agreeing.clone().next() else {
             return Err(format!("retryable {}", reading.retryable.unwrap_or_default()));
         };
-        // A delay speaks for the class that takes one.
+        // A delay implies the class that has one.
         let takes = agreeing.find(|class| delayed && class.takes_delay());
         Ok(*takes.unwrap_or(first))
     }
@@ -208,13 +214,14 @@ impl Contract {
 /// How an envelope is put into a `CallToolResult`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResultOptions {
-    /// The tool declares an `outputSchema`: no `structuredContent` then, since clients check it.
+    /// The tool declares an `outputSchema`: no `structuredContent` then, since clients check it. The
+    /// envelope is in [`ENVELOPE_META`] instead.
     pub has_output_schema: bool,
     /// The modern era has `resultType`.
     pub modern: bool,
 }
 
-/// An envelope, ready to be put into a result, where it stands as a text, too.
+/// An envelope, ready to be put into a result, which also has it as a string.
 #[derive(Clone, Debug)]
 pub struct Envelope(Both);
 
@@ -237,10 +244,10 @@ impl Fault {
         out
     }
 
-    /// The same around an envelope of this fault that was made before.
+    /// The same for an envelope of this fault that was rendered before.
     #[must_use]
     pub fn result_around(&self, envelope: &[u8], options: ResultOptions) -> Vec<u8> {
-        let mut out = Vec::with_capacity(envelope.len() * 2 + 192);
+        let mut out = Vec::with_capacity(envelope.len() * 2 + 512);
         self.put_result(envelope, options, &mut out, |out| match str::from_utf8(envelope) {
             Ok(text) => quote(text, out),
             Err(_) => quote(&String::from_utf8_lossy(envelope), out),
@@ -258,7 +265,7 @@ impl Fault {
     /// Appends the whole MCP result to `out`, around the MCP envelope of this fault.
     pub fn write_result(&self, envelope: &Envelope, options: ResultOptions, out: &mut Vec<u8>) {
         let Envelope(Both { json, text }) = envelope;
-        out.reserve(json.len() + text.len() + 192);
+        out.reserve(json.len() + text.len() + 512);
         self.put_result(json, options, out, |out| {
             out.push(b'"');
             out.extend_from_slice(text);
@@ -295,6 +302,19 @@ impl Fault {
             out.extend_from_slice(before.as_bytes());
             quote(word, out);
         }
-        out.extend_from_slice(b"}}}");
+        out.push(b'}');
+        let mut member = |key, put: &dyn Fn(&mut Vec<u8>)| {
+            out.push(b',');
+            quote(key, out);
+            out.push(b':');
+            put(out);
+        };
+        if let Some(failure) = self.tool_failure() {
+            member(TOOL_FAILURE_META, &|out| failure.write(out));
+        }
+        if options.has_output_schema {
+            member(ENVELOPE_META, &|out| out.extend_from_slice(json));
+        }
+        out.extend_from_slice(b"}}");
     }
 }

@@ -1,5 +1,5 @@
-//! A fault: one failure that happened, accepted by a contract. There is no other way to make one
-//! than [`Fault::new`], and nothing unsafe for a client gets past it.
+//! A fault: one failure, accepted by a contract. [`Fault::new`] is the only way to make one, and it
+//! removes everything that is unsafe for a client.
 
 pub(crate) mod fill;
 mod private;
@@ -20,7 +20,7 @@ use crate::template::write::Page;
 pub use private::Private;
 use public::{Public, names, words};
 
-/// One failure under one contract: a registered code, text that is fit for the client, and the
+/// One failure under one contract: a registered code, text that is safe for the client, and a
 /// private side that is not.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -29,11 +29,13 @@ pub struct Fault {
     retry: RetryClass,
     delay: Option<Duration>,
     status: u16,
+    /// The tool may have run and must not run twice without a check of its effect (S4).
+    warned: bool,
     public: Box<Report>,
     private: Private,
 }
 
-/// Why a report is no fault of the contract.
+/// Why a report is not a fault of the contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The code is not registered (K3).
@@ -57,7 +59,7 @@ pub enum FaultError {
         listed: String,
     },
     /// A delay makes no sense for the class.
-    #[error("{code} takes no retry_after_ms: it is retried {class:?}")]
+    #[error("{code} cannot have retry_after_ms: its retry class is {class:?}")]
     DelayNotTaken {
         /// The code.
         code: String,
@@ -74,9 +76,9 @@ pub enum FaultError {
         /// What there is.
         listed: String,
     },
-    /// The timestamp is no moment in the contract's form (K5).
+    /// The timestamp is not in the contract's format (K5).
     #[error(
-        "the timestamp {0:?} is not ISO 8601 in UTC with milliseconds, as 2026-01-19T15:32:10.123Z"
+        "the timestamp {0:?} is not ISO 8601 in UTC with milliseconds, such as 2026-01-19T15:32:10.123Z"
     )]
     Timestamp(String),
 }
@@ -86,9 +88,9 @@ fn near(nearest: Option<&str>) -> String {
 }
 
 impl Fault {
-    /// Accepts a report: the code must be registered, the retry answer and the status must be
-    /// the row's. Text is stripped, redacted and bounded; what is missing is filled in from the
-    /// row, the condition and the stamp.
+    /// Accepts a report: the code must be registered, the retry answer and the status must be the
+    /// row's. Text is stripped, redacted and bounded; missing facts are filled in from the row, the
+    /// condition and the stamp.
     ///
     /// ```
     /// use faultwire_contract::{Fault, Profile, Report, Stamp, Surface, builtin};
@@ -111,7 +113,7 @@ impl Fault {
         Self::for_caller(contract, report, stamp, &Caller::new(Masks::REMOTE))
     }
 
-    /// The same for a client of whom more is known: what it may see, and what it sent (U2).
+    /// The same for a known client: what it may see, and what it sent (U2).
     ///
     /// ```
     /// use faultwire_contract::{Caller, Fault, Masks, Report, Stamp, builtin};
@@ -156,12 +158,13 @@ impl Fault {
         let private = Private::of(&report);
         let safe = Public { contract, row, stamp, caller };
         safe.make_safe(&mut report);
-        safe.say_next((retry, delay), &mut report);
+        let warned = safe.say_next((retry, delay), &mut report);
         let mut public = report;
         public.retry = Some(retry);
         public.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
         public.status = (status != row.default_status()).then_some(status);
-        Ok(Self { contract: Arc::clone(contract), code, retry, delay, status, public, private })
+        let contract = Arc::clone(contract);
+        Ok(Self { contract, code, retry, delay, status, warned, public, private })
     }
 
     /// The contract it is a fault of.
@@ -194,9 +197,14 @@ impl Fault {
         self.status
     }
 
-    /// The fault in its JSON form: the report with its text made safe, with origin, outcome,
-    /// incident, timestamp and the retry answer, and with the status where it is not the row's
-    /// default.
+    /// Whether the tool may have run and is not known to do no harm when it runs twice: its effect
+    /// is to be checked before the call is repeated (S4, A7).
+    pub(crate) fn is_warned(&self) -> bool {
+        self.warned
+    }
+
+    /// The fault in its JSON form: the report with safe text, origin, outcome, incident, timestamp
+    /// and retry answer, and with the status if it is not the row's default.
     #[must_use]
     pub fn public(&self) -> &Report {
         &self.public
@@ -235,7 +243,7 @@ impl Fault {
     }
 }
 
-/// What goes when an envelope is too large as a whole, the least needed first.
+/// What is removed if an envelope is too large, the least important first.
 const SHRINKS: [fn(&mut Report); 6] = [
     |r| r.stack = None,
     |r| r.cause = r.cause.take().map(|c| bound::json(c, 2, 256)),
@@ -256,8 +264,8 @@ const SHRINKS: [fn(&mut Report); 6] = [
     },
 ];
 
-/// The class that the report names, or the row's default. A delay alone chooses the class that
-/// takes one.
+/// The class that the report names, or the row's default. A delay alone selects the class that has
+/// one.
 fn choose_retry(
     contract: &Contract,
     row: &Code,

@@ -71,7 +71,7 @@ impl Stamp {
         Self { now_ms: named.map_or(self.now_ms, Timestamp::as_millisecond), ..*self }
     }
 
-    /// What is before the year 0 cannot be told, and is no time of a clock.
+    /// Times before the year 0 cannot be written, and no clock has them.
     fn moment(&self) -> Timestamp {
         let moment = Timestamp::from_millisecond(self.now_ms).ok();
         moment.filter(|m| *m >= YEAR_ZERO).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -122,7 +122,7 @@ fn trace_id(trace: &str) -> Option<String> {
     };
     let fits = (1..=64).contains(&id.len());
     let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    // All zeros is how the trace context says that there is no trace.
+    // All zeros means "no trace" in a trace context.
     let is_one = id.bytes().any(|b| b != b'0');
     (fits && plain && is_one).then(|| id.to_ascii_lowercase())
 }

@@ -1,4 +1,4 @@
-//! The contract check: what loads may still lack something (O8).
+//! The contract check: a contract that loads may still be incomplete (O8).
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub struct Finding {
     pub help: String,
 }
 
-/// Checks a contract that loads: every code has what the contract requires of it, and the
-/// contract's own tests pass.
+/// Checks a loaded contract: every code has what the contract requires, and the contract's own
+/// tests pass.
 #[must_use]
 pub fn lint(contract: &Arc<Contract>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -50,7 +50,7 @@ impl Contract {
             missing.push("has no [[test]]");
         }
         if self.requires.release && !noted {
-            missing.push("is not named by the [[release]] of its version");
+            missing.push("is not listed in the [[release]] of its version");
         }
         missing
     }
@@ -62,7 +62,7 @@ fn run(contract: &Arc<Contract>, example: &Example) -> Vec<Finding> {
     let report: Report = match serde_json::from_str(&example.fault) {
         Ok(report) => report,
         Err(e) => {
-            return vec![finding(format!("the fault cannot be read: {e}"), "mend its JSON")];
+            return vec![finding(format!("the fault cannot be read: {e}"), "fix its JSON")];
         }
     };
     let fault = match Fault::new(contract, report, &Stamp { show_stack: true, ..Stamp::default() })
@@ -71,7 +71,7 @@ fn run(contract: &Arc<Contract>, example: &Example) -> Vec<Finding> {
         Err(e) => {
             return vec![finding(
                 format!("the fault is refused: {e}"),
-                "mend the fault or the row",
+                "fix the fault or the code's row",
             )];
         }
     };
@@ -81,11 +81,11 @@ fn run(contract: &Arc<Contract>, example: &Example) -> Vec<Finding> {
         let rendered = String::from_utf8_lossy(&bytes);
         if rendered != *expected {
             let what = format!(
-                "the {} envelope of {:?} is not the expected one\n    expected {expected}\n    rendered {rendered}",
+                "the {} envelope of {:?} does not match the test\n    expected {expected}\n    rendered {rendered}",
                 surface.name(),
                 example.code,
             );
-            findings.push(finding(what, "mend the template, the row or the test"));
+            findings.push(finding(what, "fix the template, the code's row or the test"));
         }
     }
     findings

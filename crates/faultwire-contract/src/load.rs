@@ -7,8 +7,8 @@ mod head;
 mod next;
 mod policy;
 pub(crate) mod rule;
-pub(crate) mod section;
 pub(crate) mod start;
 mod surface;
+mod tool_failure;
 
-pub(crate) use contract::{built_in, contract};
+pub(crate) use contract::built_in;

@@ -1,4 +1,4 @@
-//! What is wrong with a file that somebody wrote: where, what, and what to do about it.
+//! Mistakes in a file: where, what is wrong, and what to do.
 
 use std::fmt;
 
@@ -39,10 +39,10 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// The name in `known` that somebody who wrote `word` most likely meant.
+/// The name in `known` that was most likely meant by `word`.
 #[must_use]
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // Nobody mistypes a name that long, and comparing takes the square of the length.
+    // Longer names are not compared, because the time grows with the square of the length.
     if word.len() > 128 {
         return None;
     }

@@ -12,7 +12,7 @@ pub enum Origin {
     Gateway,
     /// The MCP server, or something behind it.
     Upstream,
-    /// A rule of the operator said no.
+    /// A rule of the operator refused the call.
     Policy,
 }
 
@@ -36,7 +36,7 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The tool never got the call: sending it again is safe.
+    /// The tool did not receive the call, so sending it again is safe.
     NotSent,
     /// Nobody knows whether the tool ran.
     MaybeExecuted,

@@ -1,5 +1,5 @@
 //! The names of MCP: the methods that clients ask for, and the members of the objects that the
-//! protocol defines. A name that is not here belongs to a server or client of its own.
+//! protocol defines. Other names are extensions of a server or client.
 
 use crate::fold::fold;
 
@@ -45,12 +45,13 @@ pub const NOTIFICATIONS: [&str; 8] = [
 pub(crate) struct Object {
     /// What an error calls it.
     pub label: &'static str,
-    /// Its members, and what stands behind them.
+    /// Its members, and the kinds of their values.
     pub members: &'static [(&'static str, &'static Object)],
 }
 
 impl Object {
-    /// What stands behind a member. If the name only folds to one of the protocol's: that one.
+    /// The kind of a member's value. If the name only folds to one of the protocol's names, that
+    /// name.
     pub fn inner(&self, name: &str) -> Result<&'static Self, &'static str> {
         for (known, inner) in self.members {
             if *known == name {
@@ -63,8 +64,8 @@ impl Object {
         }
     }
 
-    /// What stands behind a member that the protocol does not define: its content is as open as
-    /// arguments are, and named like the object that has it.
+    /// The kind of an undefined member's value: its content is as open as arguments, and its label
+    /// is that of the object.
     fn other(&self) -> &'static Self {
         if std::ptr::eq(self, &raw const ARGUMENTS) { &ARGUMENTS } else { &OPEN }
     }
@@ -84,7 +85,7 @@ impl Object {
     }
 }
 
-/// An object whose members are not the protocol's.
+/// An object whose members the protocol does not define.
 pub(crate) static OPEN: Object = Object { label: "an object", members: &[] };
 
 /// A JSON-RPC message.
@@ -100,7 +101,8 @@ pub(crate) static MESSAGE: Object = Object {
     ],
 };
 
-/// A message whose method is not the protocol's: its params are its own, but for `_meta`.
+/// A message with a method that the protocol does not define: only `_meta` of its params is
+/// defined.
 pub(crate) static FOREIGN_MESSAGE: Object = Object {
     label: "the message",
     members: &[

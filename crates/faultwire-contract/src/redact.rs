@@ -1,10 +1,10 @@
-//! Redaction: what a client must not see is taken out before anything reaches it.
+//! Redaction: removes what a client must not see.
 //!
-//! First everything invisible is stripped, since it can hide a secret from any pattern. Then all
-//! rules look at the same text, and at a view of it with escapes undone; their findings are
-//! merged, and each is replaced by a placeholder that no rule matches. That is repeated until
-//! nothing is found, so redacting twice changes nothing. Rules are data:
-//! `rules/redaction.toml`, and `[[redact]]` tables of a contract or of a file of their own.
+//! First, invisible characters are stripped, because they can hide a secret from any pattern. Then
+//! all rules are matched against the same text, and against a view of it without escapes. Their
+//! findings are merged, and each is replaced by a placeholder that no rule matches. This is
+//! repeated until nothing is found, so redacting twice changes nothing. Rules are data:
+//! `rules/redaction.toml`, and `[[redact]]` tables of a contract or a separate file.
 
 mod caller;
 mod check;
@@ -32,7 +32,7 @@ pub use caller::Caller;
 use clean::Clean;
 pub use home::shorten_home;
 pub use masks::Masks;
-use rule::{Finding, Place};
+use rule::{Finding, Position};
 pub use rule::{RedactRule, RuleKind};
 use scope::Scope;
 pub use strip::strip;
@@ -49,14 +49,14 @@ static SHARED: LazyLock<Vec<RedactRule>> = LazyLock::new(|| {
 
 static SHARED_FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(SHARED.to_vec()));
 
-/// A text is looked at again at most this often. After a match each rule begins anew, as if the
-/// placeholder stood there already, so a further round finds only what one rule hid from another.
+/// The most rounds for a text. After a match, each rule restarts as if the placeholder were already
+/// there, so another round only finds what one rule hid from another.
 const ROUNDS: usize = 8;
 
-/// Texts are redacted up to here; what comes after is dropped, since no bound lets it through.
+/// Texts are redacted up to this length; the rest is dropped, because no bound allows it.
 pub const LONGEST_TEXT: usize = 256 * 1024;
 
-/// Finds and replaces what must not be seen.
+/// Finds and replaces text that clients must not see.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     own: Option<Arc<Finder>>,
@@ -104,8 +104,8 @@ impl Redactor {
         Self { own: self.own.clone(), masks }
     }
 
-    /// The text with everything sensitive replaced. What comes after the first 256 KiB is
-    /// dropped, since no bound of a contract lets it through; see [`Redactor::redact_all`].
+    /// The text with everything sensitive replaced. Text after the first 256 KiB is dropped,
+    /// because no bound of a contract allows it; see [`Redactor::redact_all`].
     ///
     /// ```
     /// let redactor = faultwire_contract::Redactor::default();
@@ -126,15 +126,15 @@ impl Redactor {
         self.rounds(strip(text), &self.everything())
     }
 
-    /// The text without credentials; paths, frames and addresses stay. For what is written down
-    /// and not sent.
+    /// The text without credentials; paths, frames and addresses are kept. For text that is
+    /// recorded and not sent.
     #[must_use]
     pub fn redact_credentials<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.run(text, &self.credentials())
     }
 
-    /// The same for every string of a JSON value, keys included. A value whose key names a
-    /// secret is replaced whole.
+    /// The same for every string of a JSON value, keys included. A value whose key names a secret
+    /// is replaced as a whole.
     #[must_use]
     pub fn redact_json(&self, value: Value) -> Value {
         self.json(value, &self.everything())
@@ -146,8 +146,8 @@ impl Redactor {
         self.json(value, &self.credentials())
     }
 
-    /// The text for one client, for whom at least these kinds are masked. What it said itself
-    /// stays.
+    /// The text for one client, with at least these kinds masked. Text that the client sent is
+    /// kept.
     pub(crate) fn redact_for<'t>(
         &self,
         text: &'t str,
@@ -176,7 +176,8 @@ impl Redactor {
         let mut seen: HashMap<String, usize> = HashMap::new();
         for (key, value) in members {
             let shown = self.run(&key, reader).into_owned();
-            // The key counts as it was and as it is shown, so that redacting again changes nothing.
+            // Both the original and the redacted key count, so that redacting again changes
+            // nothing.
             let is_secret =
                 || self.is_secret_name(&key) || shown != key && self.is_secret_name(&shown);
             let value = match value {
@@ -184,8 +185,8 @@ impl Redactor {
                 other => self.json(other, reader),
             };
             let key = shown;
-            // Keys that differed only in what was taken out are told apart by a number, which must
-            // not make one of them equal to another key.
+            // Keys that only differed in what was redacted get a number, which must not make one of
+            // them equal to another key.
             let times = seen.entry(key.clone()).and_modify(|n| *n += 1).or_insert(1);
             let mut numbered = if *times > 1 { format!("{key} {times}") } else { key.clone() };
             while kept.contains_key(&numbered) {
@@ -197,8 +198,8 @@ impl Redactor {
         kept
     }
 
-    /// A value behind the name of a secret: its strings and longer numbers go, unless they are
-    /// words about it ("is required") or the object is a schema.
+    /// A value under the name of a secret: its strings and longer numbers are replaced, unless they
+    /// describe it ("is required") or the object is a schema.
     fn behind_secret(&self, value: Value, reader: &Reader<'_>) -> Value {
         match value {
             Value::Object(members) if describes(&members) => {
@@ -232,7 +233,7 @@ impl Redactor {
 
     /// Whether the rules would take out a value behind this key, if it stood in a text.
     fn is_secret_name(&self, key: &str) -> bool {
-        // What is invisible goes from the key, and must not keep it from being recognised.
+        // Invisible characters are removed from the key, and must not prevent its recognition.
         let key = strip(key);
         let tail = &key[key.ceil_char_boundary(key.len().saturating_sub(128))..];
         self.has_credential(&format!("{tail}=x8q"))
@@ -256,7 +257,7 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         let redacted = self.rounds(strip(prefix(text, LONGEST_TEXT)), reader);
-        // What one client said is clean for no other.
+        // Text that is clean for one client is not clean for another.
         let kept = reader.caller.is_some_and(Caller::take_kept);
         if redacted == text && !kept {
             clean.remember(text);
@@ -279,14 +280,14 @@ impl Redactor {
     }
 }
 
-/// For whom a text is made safe.
+/// The reader for whom a text is made safe.
 struct Reader<'a> {
     scope: Scope,
     caller: Option<&'a Caller<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    /// Whoever reads what was written down.
+    /// The reader of records.
     const RECORD: Reader<'static> = Reader { scope: Scope::CREDENTIALS, caller: None };
 
     fn of(caller: &'a Caller<'a>, floor: Masks) -> Self {
@@ -305,15 +306,16 @@ fn is_telling(value: &Value) -> bool {
     }
 }
 
-/// Whether an object tells of a value instead of having it: a schema, or what a validator says.
+/// Whether an object describes a value instead of containing it: a schema, or a validator's
+/// message.
 fn describes(members: &Map<String, Value>) -> bool {
     let types = ["string", "number", "integer", "boolean", "object", "array", "null"];
     let typed = members.get("type").and_then(Value::as_str).is_some_and(|t| types.contains(&t));
     typed || ["$ref", "msg", "message"].iter().any(|key| members.contains_key(*key))
 }
 
-/// The beginning of an overlong text, up to a sign that ends whatever stands before it, so that no
-/// secret is cut in two. Without such a sign nothing of it is safe.
+/// The beginning of a text that is too long, up to a character that ends any token, so that no
+/// secret is cut in two. Without such a character, no part of it is safe.
 pub(crate) fn prefix(text: &str, longest: usize) -> &str {
     if text.len() <= longest {
         return text;
@@ -326,7 +328,7 @@ pub(crate) fn prefix(text: &str, longest: usize) -> &str {
     &kept[..kept.rfind(ends).unwrap_or(0)]
 }
 
-/// The rules, and one automaton that tells which of them a text is worth trying on.
+/// The rules, and one automaton that selects the rules to try on a text.
 #[derive(Debug)]
 struct Finder {
     rules: Vec<RedactRule>,
@@ -378,19 +380,19 @@ impl Finder {
         }
         let takes = |rule: &RedactRule| reader.scope.takes(rule.kind);
         let tried = self.rules.iter().zip(tried).filter(|(rule, hit)| *hit && takes(rule));
-        let place = Place { text, view, caller: reader.caller };
+        let place = Position { text, view, caller: reader.caller };
         for (rule, _) in tried {
             rule.find(&place, findings);
         }
     }
 
-    /// The text with its findings replaced; `None` when there are none.
+    /// The text with its findings replaced; `None` if there are none.
     fn replace(&self, text: &str, reader: &Reader<'_>) -> Option<String> {
         let mut out: Option<String> = None;
         let mut done = 0;
         for (from, to, placeholder) in self.find(text, reader) {
             if from < done {
-                // It overlaps one that is replaced already: its rest goes too.
+                // It overlaps one that is already replaced: its rest is removed, too.
                 done = done.max(to);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The one JSON form of a failure: what somebody says happened, not yet checked by a contract.
+//! The one JSON form of a failure, not yet checked by a contract.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::condition::Condition;
 use crate::origin::{Origin, Outcome};
 use crate::retry::RetryClass;
 
-/// What is told of one failure. Only the code is needed; everything else has a place if known.
+/// The report of one failure. Only the code is required.
 ///
 /// `render` reads it, `decode` and `classify` write it, audit lines contain it. Options are set
 /// by name, so that no two of them can be mixed up (W7):
@@ -38,7 +38,7 @@ pub struct Report {
     /// What the boundary saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
-    /// What to tell the client; the code's canonical message when there is none.
+    /// The message for the client; by default the code's canonical message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The tool that was called.
@@ -62,7 +62,7 @@ pub struct Report {
     /// The HTTP status, where the code's row lists more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What to do now, in one sentence; made from the contract's `[next]` where nothing is given.
+    /// What to do next, in one sentence; by default from the contract's `[next]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// What is known that helps to act: texts for the slots of `[next]`.
@@ -107,7 +107,7 @@ pub struct Report {
     /// The trace it belongs to: a trace id or a `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// The stack, for contracts that show it when told to.
+    /// The stack, for contracts that can show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
 }
@@ -120,7 +120,8 @@ impl Report {
     }
 }
 
-/// What is known that helps to act.
+/// Known facts that help to act. A text is not used if it is not a name, a list of names or a path,
+/// or if the client may not see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Hints {
@@ -175,7 +176,7 @@ impl Reset {
     }
 }
 
-/// When a rate limit resets, as the platform said it.
+/// When a rate limit resets, in the platform's own form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reset {
@@ -243,8 +244,7 @@ impl Meta {
     }
 }
 
-/// A derived struct would also be read from a list, by the places of its members. A fault is told
-/// by names alone (W7).
+/// Serde would also read a struct from a list, by position. A fault is only read by names (W7).
 macro_rules! only_objects {
     ($($type:ident, $what:literal);+ $(;)?) => { $(
         impl Serialize for $type {

@@ -10,7 +10,7 @@ use crate::origin::Outcome;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryClass {
-    /// It cannot succeed as it is.
+    /// The same call cannot succeed.
     Never,
     /// At once.
     Immediate,
@@ -75,8 +75,15 @@ impl Safety {
 pub struct Backoff {
     /// The most that is waited after the first attempt.
     pub base: Duration,
-    /// The most that is ever waited.
+    /// The longest delay.
     pub cap: Duration,
+}
+
+/// Where a contract says nothing, and for servers without one.
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { base: Duration::from_millis(500), cap: Duration::from_secs(30) }
+    }
 }
 
 impl Backoff {
@@ -119,7 +126,7 @@ pub struct Question {
     pub random: u64,
 }
 
-/// Why the answer is what it is.
+/// The reason for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -147,10 +154,11 @@ pub enum Verdict {
     Stop(Reason),
 }
 
-/// Decides whether the call is sent again.
+/// Decides whether to retry the call.
 ///
-/// Nothing is retried unless its code is retryable **and** the tool has surely not run, or may
-/// safely run twice (A7). A delay that the failure names wins over the computed one (O6).
+/// A call is only retried if its code is retryable **and** the tool certainly did not run or may
+/// safely run twice (A7). A delay that the failure names takes precedence over the computed one
+/// (O6).
 ///
 /// ```
 /// use std::time::Duration;

@@ -4,11 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::condition::Condition;
 use crate::contract::{Contract, Profile, Surface};
-use crate::envelope::CONTRACT_META;
+use crate::envelope::{CONTRACT_META, ENVELOPE_META};
 use crate::origin::{Origin, Outcome};
 use crate::retry::RetryClass;
 use crate::template::slot::{Kind, Slot};
 use crate::template::{Member, Node};
+use crate::tool_failure::TOOL_FAILURE_META;
+use crate::tool_failure_policy::FailureClass;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -87,7 +89,7 @@ impl Contract {
         })
     }
 
-    /// A slot that is written always: `null` where a fault has nothing and there is no default.
+    /// A slot that is always written: `null` if a fault has no value and there is no default.
     fn slot(&self, slot: Slot) -> Value {
         let value = self.value(slot.kind());
         if slot.is_always() || self.defaults.contains_key(slot.name()) {
@@ -128,6 +130,13 @@ impl Contract {
 
     fn result(&self, profile: Profile) -> Value {
         let envelope = self.node(&self.mcp.templates[profile.0].root);
+        let mut meta =
+            json!({ CONTRACT_META: { "type": "object" }, ENVELOPE_META: envelope.clone() });
+        let mut required = vec![CONTRACT_META];
+        if self.tool_failure.is_some() {
+            meta[TOOL_FAILURE_META] = self.tool_failure_schema();
+            required.push(TOOL_FAILURE_META);
+        }
         let text = json!({
             "type": "object",
             "required": ["type", "text"],
@@ -141,7 +150,23 @@ impl Contract {
                 "content": { "type": "array", "minItems": 1, "maxItems": 1, "items": text },
                 "structuredContent": envelope,
                 "isError": { "const": true },
-                "_meta": { "type": "object", "required": [CONTRACT_META] },
+                "_meta": { "type": "object", "required": required, "properties": meta },
+            },
+            "additionalProperties": false,
+        })
+    }
+
+    fn tool_failure_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "required": ["class", "code", "retryable", "correlationId"],
+            "properties": {
+                "class": { "type": "string", "enum": FailureClass::ALL.map(FailureClass::name) },
+                "code": self.value(Kind::Code),
+                "retryable": { "type": "boolean" },
+                "retryNotBefore": { "type": "integer" },
+                "correlationId": { "type": "string", "minLength": 1 },
+                "agentGuidance": { "type": "string", "minLength": 1 },
             },
             "additionalProperties": false,
         })

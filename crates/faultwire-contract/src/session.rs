@@ -1,11 +1,11 @@
-//! Sessions that have to be begun, and that lock when something goes badly wrong (K12).
+//! Sessions that must be begun, and that lock after serious failures (K12).
 
 use serde_json::Value;
 
 use crate::code::Code;
 use crate::condition::Condition;
 
-/// What a contract says of sessions. It holds for servers that have the tool that begins one.
+/// A contract's rules for sessions. They apply to servers that have the tool that begins one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRules {
     /// The tool that begins a session. Nothing is called before it.
@@ -33,30 +33,30 @@ pub struct Reports {
     pub under: String,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionState {
-    /// It was begun, and not ended since.
+    /// It was begun and has not ended.
     pub begun: bool,
-    /// Something went badly wrong in it.
+    /// A serious failure locked it.
     pub locked: bool,
 }
 
-/// A call, as far as sessions care.
+/// The facts of a call that matter for sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionCall<'a> {
     /// The tool.
     pub tool: &'a str,
     /// Its arguments.
     pub arguments: Option<&'a Value>,
-    /// Whether the tool says of itself that it only reads.
+    /// Whether the tool's annotations say that it only reads.
     pub read_only: bool,
-    /// The workspace, where it is known.
+    /// The workspace, if it is known.
     pub workspace_root: Option<&'a str>,
 }
 
 impl SessionRules {
-    /// Whether a call may go, as the session stands; if not, what it is.
+    /// Whether the session's state allows a call; if not, the condition.
     pub fn judge(&self, state: SessionState, call: &SessionCall<'_>) -> Result<(), Condition> {
         if call.tool == self.begin || self.end.iter().any(|end| end == call.tool) {
             return Ok(());
@@ -71,7 +71,7 @@ impl SessionRules {
         if free { Ok(()) } else { Err(Condition::Locked) }
     }
 
-    /// How the session stands after a call that went well.
+    /// The state of the session after a successful call.
     #[must_use]
     pub fn after_success(&self, state: SessionState, tool: &str) -> SessionState {
         if tool == self.begin {
@@ -83,7 +83,7 @@ impl SessionRules {
         state
     }
 
-    /// How the session stands after a call that failed.
+    /// The state of the session after a failed call.
     #[must_use]
     pub fn after_failure(&self, state: SessionState, code: &Code) -> SessionState {
         let locks = self.lock_categories.contains(&code.category);
@@ -98,7 +98,7 @@ impl Reports {
         named && path.is_some_and(|path| self.is_under(path, call.workspace_root))
     }
 
-    /// Whether the path is in the directory, and cannot lead out of it.
+    /// Whether the path is inside the directory and cannot leave it.
     fn is_under(&self, path: &str, workspace_root: Option<&str>) -> bool {
         let root = workspace_root.map(|root| root.trim_end_matches('/'));
         let inside = root.and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));

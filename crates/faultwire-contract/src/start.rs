@@ -2,16 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::bytes::Regex;
-
-use crate::load::start::shared_starts;
-
-/// What one kind of failed start prints, and what to check then.
-#[derive(Debug)]
-pub(crate) struct Start {
-    pub text: Regex,
-    pub check: String,
-}
+use crate::load::start::{Start, shared_starts};
 
 /// The rules, compiled when the first server fails to start.
 static SHARED: LazyLock<Vec<Start>> = LazyLock::new(|| {
@@ -22,8 +13,8 @@ static SHARED: LazyLock<Vec<Start>> = LazyLock::new(|| {
     }
 });
 
-/// What to check when a server ended with this output before its first answer: the words of a rule
-/// of ours, never of the output.
+/// What to check if a server exited with this output before its first answer: text of a built-in
+/// rule, never of the output.
 ///
 /// ```
 /// use faultwire_contract::start_check;
@@ -41,7 +32,7 @@ pub fn start_check(output: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// The usual words of launchers and runtimes, and a word of what is to be checked.
+    /// Usual outputs of launchers and runtimes, and a part of the advice for each.
     const PRINTED: [(&str, Option<&str>); 24] = [
         (
             "npm error code E404\nnpm error 404 Not Found - GET https://registry.example/x",

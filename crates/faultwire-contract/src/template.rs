@@ -1,8 +1,8 @@
 //! A template: the shape of an envelope, compiled once, used to write and to read.
 //!
-//! The text is JSON. `"$x"` is a slot, `null` or the contract's default when there is nothing;
-//! `"$x?"` is left out when there is nothing; a member `"key?": {…}` is left out when none of the
-//! slots in it has anything; the rest is literal. Order is kept.
+//! The text is JSON. `"$x"` is a slot: `null` or the contract's default if it has no value. `"$x?"`
+//! is left out if it has no value, and a member `"key?": {…}` if none of its slots has a value.
+//! Everything else is literal. The order is kept.
 
 pub(crate) mod read;
 pub(crate) mod slot;
@@ -26,7 +26,7 @@ pub(crate) struct Template {
     marks: Vec<String>,
 }
 
-/// The shape, as a tree: what is read and what the schema is made from.
+/// The shape as a tree, from which envelopes are read and the schema is made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Literal(Value),
@@ -46,15 +46,15 @@ pub(crate) struct Member {
 /// Why a template cannot be compiled.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum TemplateError {
-    #[error("the template is no JSON: {0}")]
+    #[error("the template is not valid JSON: {0}")]
     NotJson(String),
     #[error("the template has an unknown slot \"${name}\"")]
     UnknownSlot { name: String, near: Option<&'static str> },
-    #[error("the template has \"${0}?\" in a list, where it could not be read back")]
+    #[error("the template has \"${0}?\" in a list, which could not be read back")]
     OptionalInList(&'static str),
     #[error("the template has a key that ends in \"?\" for the slot \"${0}\"")]
     OptionalKey(&'static str),
-    #[error("the template is no object or list")]
+    #[error("the template is not an object or a list")]
     NotComposite,
     #[error("the template repeats the member {0:?}")]
     Repeated(String),
@@ -75,7 +75,7 @@ impl TemplateError {
             Self::OptionalInList(name) => format!("write \"${name}\", which is null when empty"),
             Self::OptionalKey(name) => format!("write \"${name}?\" as the value"),
             Self::NotComposite => "an envelope is at least {\"code\":\"$code\"}".to_owned(),
-            Self::Repeated(_) => "an object has each member once".to_owned(),
+            Self::Repeated(_) => "use each member of an object only once".to_owned(),
             Self::TooWide => "nest some of the members".to_owned(),
         }
     }

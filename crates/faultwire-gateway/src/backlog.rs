@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::room::SHORT;
+use crate::memory_quota::SHORT;
 
 /// The limit that all share.
 pub(crate) struct Backlog {

@@ -1,25 +1,31 @@
-//! An open call. It ends once: as a success, or through the door. Dropped without either, it is
+//! An open call. It ends once: as a success, or through the responder. Dropped without either, it is
 //! a fault of our own, so that silence cannot happen.
+
+mod client_context;
+mod output;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use faultwire_contract::{Answers, Condition, Line, Outcome, Surface};
+use faultwire_contract::{Condition, Line, Outcome, Surface};
 use serde_json::Value;
 
-use crate::failing::Failing;
-use crate::guard::mirror::Head;
-use crate::outlet::Outlet;
-use crate::party::{Asker, Bridged, Party};
-use crate::patched::Patched;
-use crate::request::{self, Story};
-use crate::spans::Traced;
-use crate::tools::{ToolFacts, Tools};
-use crate::upstream::inlet::Pipe;
+use crate::client_sink::ClientSink;
+use crate::failing::CallFailure;
+use crate::header_params::Head;
+use crate::method::Method;
+use crate::request::{self, RequestDetails};
+use crate::rewrite::Rewrite;
+use crate::tools::ToolFacts;
+use crate::trace::Traced;
 use crate::wire;
+pub(crate) use client_context::{
+    Bridged, ClientContext, KnownAs, RequestContext, Responder, digest, session_of,
+};
+pub(crate) use output::{Compared, Comparison, Promise};
 
 /// A request of the client that has no answer yet.
 #[must_use = "a call that is dropped is answered with a fault of our own"]
@@ -30,7 +36,7 @@ pub(crate) struct Call {
     id: Range<u32>,
     /// Where its params do.
     params: Option<Range<u32>>,
-    tool: Tool,
+    tool: ToolName,
     pub method: Method,
     /// Which call of the session it is; 0 until it is open.
     pub order: u64,
@@ -46,15 +52,15 @@ pub(crate) struct Call {
     pub lost: bool,
     /// How far the tries before this one got.
     pub reached: Outcome,
-    /// The token of its progress, once somebody asked for it.
+    /// The token of its progress, once it was needed.
     token: OnceCell<Option<Value>>,
     pub stage: Stage,
     /// The id under which the client asked, if it was given another one.
     known_as: Option<Box<str>>,
     /// The token under which the client hears of progress, if it was given another one.
     known_token: Option<Box<str>>,
-    /// Where the answer goes, if not where all of the party's do.
-    outlet: Option<Arc<dyn Outlet>>,
+    /// Where the answer goes, if not where all of the client's do.
+    sink: Option<Arc<dyn ClientSink>>,
     /// How a failure is put.
     pub surface: Surface,
     /// Whether client and server are of one era.
@@ -63,27 +69,27 @@ pub(crate) struct Call {
     pub wait: Option<Duration>,
     /// The trace that it belongs to, if its head told.
     pub trace: Option<Box<str>>,
-    /// Where it stands in that, if somebody collects traces.
+    /// Where it stands in that, if there is a collector.
     pub traced: Option<Box<Traced>>,
     /// What the head repeats of the arguments, where it has to.
     pub head: Option<Head>,
-    /// The list that its tool may be in.
-    tools: Option<Arc<Mutex<Tools>>>,
+    /// What is known of its tool.
+    pub facts: ToolFacts,
+    /// What its tool had promised of results when it was sent.
+    promise: Promise,
+    /// Whether its result is compared with that.
+    pub is_compared: bool,
+    /// What a comparison found that took its time.
+    pub compared: Compared,
     /// Who asked; none once it has ended.
-    party: Option<Arc<Party>>,
+    client: Option<Arc<ClientContext>>,
 }
+
+/// A call that goes from hand to hand. It is large, and would be copied at each.
+pub(crate) type OpenCall = Box<Call>;
 
 /// Where a call's progress is told, and under which token, if not as it is.
-pub(crate) type Ear = (Arc<dyn Outlet>, Option<Box<str>>);
-
-/// Which requests are treated in a way of their own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
-    Initialize,
-    ToolsCall,
-    ToolsList { first_page: bool },
-    Other(Box<str>),
-}
+pub(crate) type Ear = (Arc<dyn ClientSink>, Option<Box<str>>);
 
 /// How far the request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +103,7 @@ pub(crate) enum Stage {
 }
 
 /// The tool's name.
-enum Tool {
+enum ToolName {
     None,
     /// It stands there in the request.
     In(Range<u32>),
@@ -105,38 +111,19 @@ enum Tool {
     Named(Box<str>),
 }
 
-impl Method {
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Initialize => wire::INITIALIZE,
-            Self::ToolsCall => wire::TOOLS_CALL,
-            Self::ToolsList { .. } => wire::TOOLS_LIST,
-            Self::Other(name) => name,
-        }
-    }
-
-    pub(crate) fn answers(&self) -> Answers {
-        match self {
-            Self::ToolsCall => Answers::ToolCall,
-            Self::Other(name) if **name == *"tasks/result" => Answers::ToolCall,
-            _ => Answers::Other,
-        }
-    }
-}
-
 impl Call {
     pub(crate) fn new(
-        asker: Asker<'_>,
+        context: RequestContext<'_>,
         line: &Line<'_>,
         id: &str,
         method: Method,
         tool: Option<&str>,
         now: Instant,
     ) -> Self {
-        let (span, hard) = asker.party.settings.deadlines.of(&method, tool);
-        let collected = asker.party.door.spans.is_some();
+        let (span, hard) = context.client.settings.deadlines.of(&method, tool);
+        let collected = context.client.responder.is_tracing();
         let traced =
-            collected.then(|| Box::new(Traced::begin(trace_of(asker.trace, line).as_deref())));
+            collected.then(|| Box::new(Traced::begin(trace_of(context.trace, line).as_deref())));
         let own = || traced.as_ref().map(|traced| traced.traceparent().into());
         let mut text = String::with_capacity(line.text.len() + 1);
         text.push_str(line.text);
@@ -145,10 +132,9 @@ impl Call {
             id: within(line.text, id).unwrap_or(0..0),
             params: line.params.and_then(|params| within(line.text, params)),
             tool: match tool {
-                None => Tool::None,
-                Some(tool) => {
-                    within(line.text, tool).map_or_else(|| Tool::Named(tool.into()), Tool::In)
-                }
+                None => ToolName::None,
+                Some(tool) => within(line.text, tool)
+                    .map_or_else(|| ToolName::Named(tool.into()), ToolName::In),
             },
             line: text.into_boxed_str(),
             method,
@@ -162,31 +148,21 @@ impl Call {
             reached: Outcome::NotSent,
             token: OnceCell::new(),
             stage: Stage::Held,
-            known_as: asker.known_as.map(|known| known.id.into()),
-            known_token: asker.known_as.and_then(|known| known.token).map(Into::into),
-            outlet: asker.outlet.cloned(),
-            surface: asker.surface,
-            bridged: asker.bridged,
+            known_as: context.known_as.map(|known| known.id.into()),
+            known_token: context.known_as.and_then(|known| known.token).map(Into::into),
+            sink: context.sink.cloned(),
+            surface: context.surface,
+            bridged: context.bridged,
             wait: None,
-            trace: asker.trace.map(Into::into).or_else(own),
+            trace: context.trace.map(Into::into).or_else(own),
             traced,
-            head: asker.head.cloned(),
-            tools: None,
-            party: Some(Arc::clone(asker.party)),
+            head: context.head.cloned(),
+            facts: ToolFacts::default(),
+            promise: Promise::Unknown,
+            is_compared: false,
+            compared: Compared::No,
+            client: Some(Arc::clone(context.client)),
         }
-    }
-
-    /// With the list that its tool may be in.
-    pub(crate) fn of_server(self, tools: &Arc<Mutex<Tools>>) -> Self {
-        let mut call = self;
-        call.tools = Some(Arc::clone(tools));
-        call
-    }
-
-    /// What is known of its tool by now.
-    pub(crate) fn facts(&self) -> ToolFacts {
-        let tools = self.tools.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner));
-        tools.map(|tools| tools.facts(self.tool())).unwrap_or_default()
     }
 
     /// The id, as it was written.
@@ -201,9 +177,9 @@ impl Call {
 
     pub(crate) fn tool(&self) -> Option<&str> {
         match &self.tool {
-            Tool::None => None,
-            Tool::In(place) => Some(self.part(place)),
-            Tool::Named(name) => Some(name),
+            ToolName::None => None,
+            ToolName::In(place) => Some(self.part(place)),
+            ToolName::Named(name) => Some(name),
         }
     }
 
@@ -224,46 +200,47 @@ impl Call {
     /// It went well, and this is its answer. If the client hears that on the stream that all
     /// messages pass through anyway, nothing is done.
     #[must_use]
-    pub(crate) fn answer(mut self, line: &Line<'_>, mut reply: Patched<'_>) -> bool {
-        self.party = None;
-        let Some(outlet) = self.outlet.take() else { return false };
+    pub(crate) fn answer(mut self: Box<Self>, line: &Line<'_>, mut reply: Rewrite<'_>) -> bool {
+        self.client = None;
+        let Some(sink) = self.sink.take() else { return false };
         if let (Some(known_as), Some(id)) = (self.known_as.take(), line.id) {
             reply.instead_of(id, String::from(known_as));
         }
-        outlet.reply(&reply);
+        sink.reply(&reply);
         true
     }
 
     /// It did not fail after all, and was answered in another way.
-    pub(crate) fn dismiss(mut self) {
-        self.party = None;
+    pub(crate) fn dismiss(mut self: Box<Self>) {
+        self.client = None;
     }
 
     /// Where to tell of progress, and under which token, if not as it is.
     pub(crate) fn hears_progress(&self) -> Option<Ear> {
-        Some((Arc::clone(self.outlet.as_ref()?), self.known_token.clone()))
+        Some((Arc::clone(self.sink.as_ref()?), self.known_token.clone()))
     }
 
     /// Who listens with it, and what it is called there.
-    pub(crate) fn subscriber(&self) -> Option<(Arc<dyn Outlet>, Box<str>)> {
-        Some((Arc::clone(self.outlet.as_ref()?), self.client_id().into()))
+    pub(crate) fn subscriber(&self) -> Option<(Arc<dyn ClientSink>, Box<str>)> {
+        Some((Arc::clone(self.sink.as_ref()?), self.client_id().into()))
     }
 
-    pub(crate) fn party(&self) -> Option<&Arc<Party>> {
-        self.party.as_ref()
+    pub(crate) fn client(&self) -> Option<&Arc<ClientContext>> {
+        self.client.as_ref()
     }
 
     /// Where something that belongs to this call goes, if it has a place of its own.
-    pub(crate) fn outlet(&self) -> Option<&Arc<dyn Outlet>> {
-        self.outlet.as_ref()
+    pub(crate) fn sink(&self) -> Option<&Arc<dyn ClientSink>> {
+        self.sink.as_ref()
     }
 
-    /// It failed. The door records that, and answers.
-    pub(crate) fn fail(mut self, mut failing: Failing) {
+    /// It failed. The responder records that, and answers.
+    pub(crate) fn fail(mut self: Box<Self>, mut failing: CallFailure) {
         let now = failing.report.outcome;
         failing.report.outcome = now.map(|now| further(now, self.reached));
-        if let Some(party) = self.party.take() {
-            Arc::clone(&party.door).fail(party, self, failing);
+        if let Some(client) = self.client.take() {
+            let responder = Arc::clone(&client.responder);
+            responder.fail(client, self, failing);
         }
     }
 
@@ -274,18 +251,14 @@ impl Call {
         }
     }
 
+    /// Whether it was ever in the table of open calls.
+    pub(crate) fn was_open(&self) -> bool {
+        self.order > 0
+    }
+
     /// Whether the server got any of it, if it took `written` bytes.
     pub(crate) fn is_out(&self, written: u64) -> bool {
         matches!(self.stage, Stage::Sent { at } if at < written)
-    }
-
-    /// Takes it back from the server's input if nothing of it is out. How far this try got.
-    pub(crate) fn withdraw(&self, pipe: &mut Pipe) -> Outcome {
-        match self.stage {
-            Stage::Sent { at } if pipe.withdraw(at, self.line.as_bytes()) => Outcome::NotSent,
-            Stage::Sent { .. } => Outcome::MaybeExecuted,
-            Stage::Held | Stage::Again(_) => Outcome::NotSent,
-        }
     }
 
     /// Whether progress under this token is its own.
@@ -293,21 +266,21 @@ impl Call {
         self.token.get_or_init(|| request::progress_token(&self.line)).as_ref() == Some(token)
     }
 
-    pub(crate) fn story(&self) -> Story {
-        Story::told_by(self.params())
+    pub(crate) fn details(&self) -> RequestDetails {
+        RequestDetails::told_by(self.params())
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(party) = self.party.take() {
-            let lost = Failing::observed(party.contract(), Condition::Internal)
+        if let Some(client) = self.client.take() {
+            let lost = CallFailure::observed(client.contract(), Condition::Internal)
                 .saying("The call was lost inside the gateway");
             let call = Self {
                 line: std::mem::take(&mut self.line),
                 id: std::mem::take(&mut self.id),
                 params: self.params.take(),
-                tool: std::mem::replace(&mut self.tool, Tool::None),
+                tool: std::mem::replace(&mut self.tool, ToolName::None),
                 method: std::mem::replace(&mut self.method, Method::Initialize),
                 token: OnceCell::new(),
                 known_as: self.known_as.take(),
@@ -315,12 +288,14 @@ impl Drop for Call {
                 trace: self.trace.take(),
                 traced: self.traced.take(),
                 head: None,
-                tools: self.tools.take(),
-                outlet: self.outlet.take(),
-                party: None,
+                promise: Promise::Unknown,
+                compared: Compared::No,
+                sink: self.sink.take(),
+                client: None,
                 ..*self
             };
-            Arc::clone(&party.door).fail(party, call, lost);
+            let responder = Arc::clone(&client.responder);
+            responder.fail(client, Box::new(call), lost);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::backlog::Part;
-use crate::call::{Call, Stage};
+use crate::call::{Call, OpenCall, Stage};
 use crate::wire;
 
 /// How many answered ids are remembered, to tell a second answer from one to nothing.
@@ -15,7 +15,7 @@ const REMEMBERED: usize = 1024;
 
 /// Open calls by id. The id is kept once, in the request itself.
 pub(crate) struct Calls {
-    open: HashTable<Call>,
+    open: HashTable<OpenCall>,
     hasher: DefaultHashBuilder,
     /// How many calls there ever were.
     opened: u64,
@@ -37,7 +37,7 @@ pub(crate) enum Unmatched {
     Duplicate,
     /// It was given up before: why.
     Late(&'static str),
-    /// Nobody asked.
+    /// No request had that id.
     Unknown,
 }
 
@@ -61,8 +61,16 @@ impl Calls {
         bytes > self.bytes.free()
     }
 
+    /// Gives back what the table takes while no call is open: most sessions are idle most of the
+    /// time.
+    pub(crate) fn shrink(&mut self) {
+        if self.open.is_empty() {
+            self.open = HashTable::new();
+        }
+    }
+
     /// Opens a call. The caller has made sure that the id is free.
-    pub(crate) fn insert(&mut self, mut call: Call) {
+    pub(crate) fn insert(&mut self, mut call: OpenCall) {
         if call.order == 0 {
             self.opened += 1;
             call.order = self.opened;
@@ -97,19 +105,24 @@ impl Calls {
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Call> {
-        self.open.find(self.hasher.hash_one(id), |call| call.id() == id)
+        self.open.find(self.hasher.hash_one(id), |call| call.id() == id).map(|call| &**call)
     }
 
     pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Call> {
-        self.open.find_mut(self.hasher.hash_one(id), |call| call.id() == id)
+        let found = self.open.find_mut(self.hasher.hash_one(id), |call| call.id() == id);
+        found.map(|call| &mut **call)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Call> {
+        self.open.iter().map(|call| &**call)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.open.iter_mut()
+        self.open.iter_mut().map(|call| &mut **call)
     }
 
     /// Takes out the call that a reply answers. Only what was sent can be answered.
-    pub(crate) fn answered(&mut self, id: &str) -> Option<Call> {
+    pub(crate) fn answered(&mut self, id: &str) -> Option<OpenCall> {
         let sent = |call: &Call| matches!(call.stage, Stage::Sent { .. });
         self.take_if(id, sent).or_else(|| {
             let other = self.spelt_otherwise(id)?;
@@ -119,10 +132,10 @@ impl Calls {
 
     /// The id of an open call that is the same text or number, in another spelling.
     fn spelt_otherwise(&self, id: &str) -> Option<String> {
-        self.open.iter().map(Call::id).find(|other| wire::same(other, id)).map(str::to_owned)
+        self.iter().map(Call::id).find(|other| wire::same(other, id)).map(str::to_owned)
     }
 
-    fn take_if(&mut self, id: &str, fits: impl FnOnce(&Call) -> bool) -> Option<Call> {
+    fn take_if(&mut self, id: &str, fits: impl FnOnce(&Call) -> bool) -> Option<OpenCall> {
         let hash = self.hasher.hash_one(id);
         let entry = self.open.find_entry(hash, |call| call.id() == id).ok()?;
         if !fits(entry.get()) {
@@ -136,7 +149,7 @@ impl Calls {
     }
 
     /// Takes out a call whose answer is not waited for any more, and why.
-    pub(crate) fn give_up(&mut self, id: &str, why: &'static str) -> Option<Call> {
+    pub(crate) fn give_up(&mut self, id: &str, why: &'static str) -> Option<OpenCall> {
         let exact = self.open.find(self.hasher.hash_one(id), |call| call.id() == id).is_some();
         let other = if exact { None } else { self.spelt_otherwise(id) };
         let id = other.as_deref().unwrap_or(id);
@@ -149,8 +162,8 @@ impl Calls {
     }
 
     /// Takes out every call that fits, the oldest first.
-    pub(crate) fn take_all(&mut self, mut fits: impl FnMut(&Call) -> bool) -> Vec<Call> {
-        let mut taken: Vec<Call> = self.open.extract_if(|call| fits(call)).collect();
+    pub(crate) fn take_all(&mut self, mut fits: impl FnMut(&Call) -> bool) -> Vec<OpenCall> {
+        let mut taken: Vec<OpenCall> = self.open.extract_if(|call| fits(call)).collect();
         let less: usize = taken.iter().map(|call| call.line().len()).sum();
         self.bytes.set(self.bytes.bytes() - less);
         self.odd -= taken.iter().filter(|call| wire::is_odd(call.id())).count();
@@ -173,15 +186,16 @@ impl Calls {
 
     /// The call that must be meant by a reply that names none: the one of the same number in
     /// another form, or the only one that there is.
-    pub(crate) fn meant(&mut self, id: Option<&str>) -> Option<Call> {
+    pub(crate) fn meant(&mut self, id: Option<&str>) -> Option<OpenCall> {
         let sent = |call: &&Call| matches!(call.stage, Stage::Sent { .. });
         let alike = id.and_then(wire::number).and_then(|number| {
             let same = |call: &&Call| wire::number(call.id()) == Some(number);
-            self.open.iter().filter(sent).find(same)
+            self.iter().filter(sent).find(same)
         });
-        let mut all = self.open.iter().filter(sent);
+        let mut all = self.iter().filter(sent);
         let only = all.next().filter(|_| all.next().is_none());
         let id = alike.or(only)?.id().to_owned();
+        drop(all);
         self.take_if(&id, |_| true)
     }
 
@@ -191,7 +205,7 @@ impl Calls {
             Stage::Again(at) if up => Some(at),
             _ => call.deadline,
         };
-        self.open.iter().filter_map(due).min()
+        self.iter().filter_map(due).min()
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn random() -> u64 {
     z ^ (z >> 31)
 }
 
-/// A name that nobody can guess, straight from the system.
+/// An unguessable name, from the system's random source.
 pub(crate) fn secret() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;

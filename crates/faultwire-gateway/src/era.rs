@@ -2,148 +2,26 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use faultwire_contract::Line;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::guard::version::{LEGACY, MODERN};
-use crate::handshake::Handshake;
-use crate::link::{Link, Phase};
-use crate::patched::Patched;
-use crate::supervisor::Event;
+use crate::rewrite::Rewrite;
 use crate::wire;
 
 /// Members of an object, as they were written: numbers among them may be longer than ours.
 type Members = BTreeMap<String, Box<RawValue>>;
 
-/// What a server speaks, and what it said of itself.
-pub(crate) enum Era {
-    /// Each request stands for itself.
-    Modern,
-    /// A handshake comes first, and has been made.
-    Legacy { initialized: Value },
-}
-
-/// How long a server may be silent to a question of the modern era before it is asked in the
-/// legacy one, too: some do not answer at all before the handshake.
-const SILENCE: Duration = Duration::from_secs(10);
-
-/// How often to look whether a server is there.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// Finds out what a server speaks: it is asked in the modern way, and if it does not like that,
-/// greeted in the legacy one. None when it answers neither.
-pub(crate) async fn of(link: &Link, patience: Duration) -> Option<Era> {
-    let mut discovered = pin!(discover(link, patience));
-    let is_modern = tokio::time::timeout(SILENCE.min(patience), discovered.as_mut()).await;
-    let is_silent = is_modern.is_err();
-    if is_modern.is_ok_and(|discovered| discovered.is_some()) {
-        return Some(Era::Modern);
-    }
-    let greeted = tokio::time::timeout(patience, greet(link, patience));
-    let initialized = if is_silent {
-        // One that takes long to start answers what it was asked first.
-        tokio::select! {
-            biased;
-            Some(_) = discovered.as_mut() => {
-                start_anew(link).await;
-                return Some(Era::Modern);
-            }
-            greeted = greeted => greeted,
-        }
-    } else {
-        greeted.await
-    };
-    let initialized = initialized.ok().flatten()?;
-    let thanks = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", wire::INITIALIZED);
-    let mut state = link.state();
-    state.handshake.agree();
-    state.handshake.confirm(thanks.as_bytes());
-    drop(state);
-    link.tell_server(thanks.as_bytes());
-    Some(Era::Legacy { initialized })
-}
-
-/// A server that was greeted in the legacy way, and then turned out to be of the modern era, may
-/// take that greeting at its word. A process begins once more without it.
-async fn start_anew(link: &Link) {
-    link.state().handshake = Handshake::default();
-    if link.inlet.lock().forget_greeting() {
-        return;
-    }
-    let _ = link.events.send(Event::Refused);
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let state = link.state();
-        match state.phase {
-            // The new one has answered nothing yet.
-            Phase::Up if !state.answered => return,
-            Phase::Down { until: None, .. } => return,
-            _ => {}
-        }
-    }
-}
-
-/// Greets a server in the legacy way, and again if it had to be started anew.
-async fn greet(link: &Link, patience: Duration) -> Option<Value> {
-    let hello = json!({
-        "protocolVersion": LEGACY[0],
-        "capabilities": {},
-        "clientInfo": ourselves(),
-    });
-    for _ in 0..GREETINGS {
-        loop {
-            match link.state().phase {
-                Phase::Down { until: None, .. } => return None,
-                Phase::Down { .. } => {}
-                Phase::Up | Phase::Opening { .. } => break,
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        let answered = link.ask(wire::INITIALIZE, &hello);
-        match tokio::time::timeout(patience, answered).await {
-            Ok(Ok(line)) => return result(&line),
-            // It ended before it answered.
-            Ok(Err(_)) => tokio::time::sleep(LOOK).await,
-            Err(_) => return None,
-        }
-    }
-    None
-}
-
-/// One that ends at a question of the other era is there again for the first of these.
-const GREETINGS: usize = 3;
-
-/// Asks in the modern way.
-pub(crate) async fn discover(link: &Link, patience: Duration) -> Option<Value> {
-    let params = json!({ "_meta": meta(&json!({}), &ourselves()) });
-    let discovered = answer(link, wire::DISCOVER, &params, patience).await?;
-    discovered.get("supportedVersions")?.as_array()?;
-    Some(discovered)
-}
-
-/// The result of a question of our own.
-async fn answer(link: &Link, method: &str, params: &Value, patience: Duration) -> Option<Value> {
-    let answered = link.ask(method, params);
-    let line = tokio::time::timeout(patience, answered).await.ok()?.ok()?;
-    result(&line)
-}
-
-fn result(line: &[u8]) -> Option<Value> {
-    let mut reply: Value = serde_json::from_slice(line).ok()?;
-    Some(reply.get_mut("result")?.take()).filter(Value::is_object)
-}
-
-fn ourselves() -> Value {
+/// What the gateway says of itself as a client.
+pub(crate) fn ourselves() -> Value {
     json!({ "name": "faultwire", "version": env!("CARGO_PKG_VERSION") })
 }
 
 /// What every request of the modern era carries.
-fn meta(capabilities: &Value, client: &Value) -> Value {
+pub(crate) fn meta(capabilities: &Value, client: &Value) -> Value {
     json!({
         wire::PROTOCOL_VERSION: MODERN[0],
         wire::CLIENT_CAPABILITIES: capabilities,
@@ -231,8 +109,8 @@ impl Bridge {
         Some(line)
     }
 
-    fn meta(&self) -> std::sync::MutexGuard<'_, Map<String, Value>> {
-        self.meta.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn meta(&self) -> MutexGuard<'_, Map<String, Value>> {
+        self.meta.lock()
     }
 }
 
@@ -275,7 +153,7 @@ const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
 /// Puts into a legacy reply what the modern era wants in a result. The rest keeps its bytes.
-pub(crate) fn as_modern(reply: &mut Patched<'_>, result: Option<&RawValue>, method: &str) {
+pub(crate) fn as_modern(reply: &mut Rewrite<'_>, result: Option<&RawValue>, method: &str) {
     let Some(result) = result.map(RawValue::get).filter(|raw| raw.starts_with('{')) else {
         return;
     };
@@ -317,7 +195,7 @@ mod tests {
             assert!(reply.contains_key("result"));
             let at = line.find("\"result\":").unwrap() + 9;
             let raw: &RawValue = serde_json::from_str(&line[at..line.len() - 1]).unwrap();
-            let mut modern = Patched::new(line.as_bytes());
+            let mut modern = Rewrite::new(line.as_bytes());
             as_modern(&mut modern, Some(raw), method);
             assert_eq!(String::from_utf8(modern.to_vec()).unwrap(), expected);
         };

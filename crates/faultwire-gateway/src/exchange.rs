@@ -1,16 +1,17 @@
-//! An exchange: one HTTP answer in the making. The pipeline puts messages in, whoever writes the
-//! answer takes them out; nobody waits for the other with a lock in hand.
+//! An exchange: one HTTP answer in the making. The session's sink puts messages in, the
+//! writer of the answer takes them out; neither waits for the other with a lock held.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
-use crate::outlet::{Failed, Outlet};
-use crate::patched::Patched;
-use crate::room::Room;
+use crate::client_sink::{ClientSink, FailedReply};
+use crate::memory_quota::MemoryQuota;
+use crate::rewrite::Rewrite;
 use crate::sparse::Sparse;
 
 /// One answer: a reply, or a stream of messages that may end with one.
@@ -19,7 +20,7 @@ pub(crate) struct Exchange {
     /// Whether the client takes more than a reply.
     pub streams: bool,
     /// What waits for a client that does not read takes its share of this.
-    room: Arc<Room>,
+    quota: Arc<MemoryQuota>,
 }
 
 struct State {
@@ -29,7 +30,7 @@ struct State {
     /// How many replies are still to come; none for a stream without an end.
     owed: Option<usize>,
     waker: Option<Waker>,
-    /// Nobody takes anything out any more.
+    /// Whether the answer is not read any more.
     abandoned: bool,
 }
 
@@ -40,12 +41,12 @@ pub(crate) enum Piece {
     /// The reply of a request that went well.
     Reply(Bytes),
     /// The reply of a request that failed.
-    Failed(Bytes, Trouble),
+    Failed(Bytes, HttpError),
 }
 
 /// What HTTP tells of a failure beside the body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct HttpError {
     /// The number, if it is a JSON-RPC error.
     pub number: Option<i64>,
     /// The status of the code's row.
@@ -54,8 +55,8 @@ pub(crate) struct Trouble {
     pub retry_after: Option<u64>,
 }
 
-impl Trouble {
-    fn of(failed: &Failed<'_>) -> Self {
+impl HttpError {
+    fn of(failed: &FailedReply<'_>) -> Self {
         let retry_after = failed.fault.retry_after().map(|d| d.as_millis().div_ceil(1000));
         Self {
             number: failed.number,
@@ -67,19 +68,19 @@ impl Trouble {
 
 impl Exchange {
     /// For an answer with so many replies.
-    pub(crate) fn owing(replies: usize, streams: bool, room: &Arc<Room>) -> Self {
-        Self::new(Some(replies), streams, room)
+    pub(crate) fn owing(replies: usize, streams: bool, quota: &Arc<MemoryQuota>) -> Self {
+        Self::new(Some(replies), streams, quota)
     }
 
-    /// For a stream that goes on until somebody ends it.
-    pub(crate) fn endless(room: &Arc<Room>) -> Self {
-        Self::new(None, true, room)
+    /// For a stream without a fixed end.
+    pub(crate) fn endless(quota: &Arc<MemoryQuota>) -> Self {
+        Self::new(None, true, quota)
     }
 
-    fn new(owed: Option<usize>, streams: bool, room: &Arc<Room>) -> Self {
+    fn new(owed: Option<usize>, streams: bool, quota: &Arc<MemoryQuota>) -> Self {
         let state =
             State { pieces: VecDeque::new(), waiting: 0, owed, waker: None, abandoned: false };
-        Self { state: Mutex::new(state), streams, room: Arc::clone(room) }
+        Self { state: Mutex::new(state), streams, quota: Arc::clone(quota) }
     }
 
     /// The next piece; none when all is said.
@@ -111,7 +112,7 @@ impl Exchange {
         state.owed == Some(0) && state.pieces.is_empty()
     }
 
-    /// Nobody takes anything out any more. How many replies are still owed.
+    /// The answer is not read any more. How many replies are still owed.
     pub(crate) fn abandon(&self) -> usize {
         let mut state = self.state();
         state.abandoned = true;
@@ -150,13 +151,13 @@ impl Exchange {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 static DROPPED: Sparse = Sparse::new();
 
-impl Outlet for Exchange {
+impl ClientSink for Exchange {
     /// Messages that find no room are dropped: a client that does not read must not fill our
     /// memory. Replies always have room, since they were asked for.
     fn send(&self, lines: &[u8]) {
@@ -166,20 +167,20 @@ impl Outlet for Exchange {
         for line in lines.split_inclusive(|b| *b == b'\n') {
             let line = line.trim_ascii_end();
             self.put(|state| {
-                if let Some(line) = self.room.hold_if_free(line, state.waiting) {
+                if let Some(line) = self.quota.hold_if_free(line, state.waiting) {
                     state.waiting += line.len();
                     state.pieces.push_back(Piece::Message(line));
                 } else {
                     DROPPED.note(|count| {
-                        tracing::warn!(count, "messages were dropped: their client does not read");
+                        tracing::warn!(count, "dropped messages: their client does not read");
                     });
                 }
             });
         }
     }
 
-    fn reply(&self, line: &Patched<'_>) {
-        self.push_last(Piece::Reply(self.room.hold(line.to_vec())));
+    fn reply(&self, line: &Rewrite<'_>) {
+        self.push_last(Piece::Reply(self.quota.hold(line.to_vec())));
     }
 
     fn keep_silent(&self) {
@@ -191,32 +192,32 @@ impl Outlet for Exchange {
         self.streams && !state.abandoned && state.owed != Some(0)
     }
 
-    fn fail(&self, failed: &[Failed<'_>]) {
+    fn fail(&self, failed: &[FailedReply<'_>]) {
         for one in failed {
-            let body = self.room.hold(one.line.trim_ascii_end().to_vec());
-            self.push_last(Piece::Failed(body, Trouble::of(one)));
+            let body = self.quota.hold(one.line.trim_ascii_end().to_vec());
+            self.push_last(Piece::Failed(body, HttpError::of(one)));
         }
     }
 }
 
 /// A part of an answer to several requests. Let go of without a reply, none is to come.
-pub(crate) struct Share {
+pub(crate) struct ExchangeShare {
     exchange: Arc<Exchange>,
     settled: AtomicBool,
 }
 
-impl Share {
+impl ExchangeShare {
     pub(crate) fn of(exchange: &Arc<Exchange>) -> Self {
         Self { exchange: Arc::clone(exchange), settled: AtomicBool::new(false) }
     }
 }
 
-impl Outlet for Share {
+impl ClientSink for ExchangeShare {
     fn send(&self, lines: &[u8]) {
         self.exchange.send(lines);
     }
 
-    fn reply(&self, line: &Patched<'_>) {
+    fn reply(&self, line: &Rewrite<'_>) {
         self.settled.store(true, Ordering::Relaxed);
         self.exchange.reply(line);
     }
@@ -225,13 +226,13 @@ impl Outlet for Share {
         self.exchange.takes_messages()
     }
 
-    fn fail(&self, failed: &[Failed<'_>]) {
+    fn fail(&self, failed: &[FailedReply<'_>]) {
         self.settled.store(true, Ordering::Relaxed);
         self.exchange.fail(failed);
     }
 }
 
-impl Drop for Share {
+impl Drop for ExchangeShare {
     fn drop(&mut self) {
         if !*self.settled.get_mut() {
             self.exchange.waive();

@@ -1,12 +1,14 @@
-//! A failure on its way to the door: what is known of it, and what the server said.
+//! A failure on its way to the responder: what is known of it, and what the server said.
 
 use std::time::Duration;
 
-use faultwire_contract::{Aspect, Condition, Contract, Failure, Outcome, Report};
+use faultwire::output::Mismatch;
+use faultwire_contract::{Aspect, Condition, Contract, Failure, Origin, Outcome, Report};
 use serde_json::Value;
 
-/// A failure on its way to the door.
-pub(crate) struct Failing {
+/// A failure on its way to the responder.
+#[derive(Clone)]
+pub(crate) struct CallFailure {
     /// Boxed, since it is large and goes through many hands.
     pub report: Box<Report>,
     pub upstream_code: Option<Value>,
@@ -22,18 +24,18 @@ pub(crate) struct Failing {
 }
 
 /// What the server said, where that matters for the answer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) enum Said {
     /// It does not.
     #[default]
     Whatever,
     /// An error that the protocol wants as it is, as a line for the client.
     Protocol(Vec<u8>),
-    /// The client took the call back, and is not to be answered.
+    /// Cancelled by the client, which gets no answer.
     Nothing,
 }
 
-impl Failing {
+impl CallFailure {
     pub(crate) fn observed(contract: &Contract, condition: Condition) -> Self {
         Self::finer(contract, condition, None)
     }
@@ -58,6 +60,16 @@ impl Failing {
         self
     }
 
+    /// A result that does not match the tool's output schema.
+    pub(crate) fn mismatched(contract: &Contract, tool: &str, mismatch: &Mismatch) -> Self {
+        let mut failing = Self::observed(contract, Condition::UpstreamProtocol)
+            .saying(mismatch.message(tool))
+            .outcome(Outcome::Executed);
+        failing.report.origin = Some(Origin::Upstream);
+        failing.report.details = Some(mismatch.details());
+        failing
+    }
+
     /// With a delay, where the code takes one.
     pub(crate) fn after(mut self, contract: &Contract, delay: Option<Duration>) -> Self {
         let row = contract.code(&self.report.code);
@@ -68,13 +80,13 @@ impl Failing {
     }
 }
 
-impl From<Report> for Failing {
+impl From<Report> for CallFailure {
     fn from(report: Report) -> Self {
         Self::from(Box::new(report))
     }
 }
 
-impl From<Box<Report>> for Failing {
+impl From<Box<Report>> for CallFailure {
     fn from(report: Box<Report>) -> Self {
         Self {
             report,

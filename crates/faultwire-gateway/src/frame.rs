@@ -13,6 +13,10 @@ const STEP: usize = 4 * ROOM;
 /// How much of an overlong line is kept from its beginning, and from its end.
 const KEPT: usize = 4 * 1024;
 
+/// So many lines are passed on together, even if more are there: the other side can begin with
+/// them meanwhile.
+pub(crate) const LINES_TOGETHER: usize = 16;
+
 /// Bytes that came, and how far they were taken apart.
 ///
 /// ```

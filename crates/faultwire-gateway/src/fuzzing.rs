@@ -5,9 +5,9 @@ use hyper::header::HeaderMap;
 use serde_json::Value;
 
 use crate::guard::version;
+use crate::remote;
 use crate::request::{ToolCall, progress_token};
 use crate::settings::Limits;
-use crate::upstream::remote;
 use crate::{batch, wire};
 
 /// A request that the HTTP front accepts, as the gateway reads it.

@@ -1,10 +1,10 @@
 //! The legacy handshake, kept as the client sent it, to be said again to a server that was
-//! started anew, and what the client has ordered since.
+//! restarted, and the lasting requests of the client since.
 
 use faultwire_contract::peek;
 use serde_json::Value;
 
-use crate::orders::Orders;
+use crate::replayed_requests::ReplayedRequests;
 use crate::{request, wire};
 
 /// What the client said to begin its session.
@@ -16,7 +16,7 @@ pub(crate) struct Handshake {
     /// Whether the server agreed.
     agreed: bool,
     /// What it was told to do from then on.
-    pub orders: Orders,
+    pub replayed: ReplayedRequests,
     /// The client begins again, and the server has not agreed to that yet.
     next: Option<Begun>,
 }

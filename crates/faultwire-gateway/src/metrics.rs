@@ -1,7 +1,7 @@
 //! What is counted. Labels are names from closed lists: codes of the contract, tools of the
 //! server. A caller cannot make new ones.
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use faultwire_contract::{Alerts, Contract, DEFAULT_CAPACITY, Fault, Origin};
@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use memchr::memmem::Finder;
 use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
+use parking_lot::{Mutex, RwLock};
 
 use crate::edge;
 use crate::guard::refusals::Noted;
@@ -27,6 +28,7 @@ const METADATA: Metadata<'static> = Metadata::new("faultwire", Level::INFO, None
 const CALLS: &str = "faultwire_calls_total";
 const DURATION: &str = "faultwire_call_duration_seconds";
 const FAILURES: &str = "faultwire_failures_total";
+const OUTPUT_MISMATCHES: &str = "faultwire_output_mismatch_total";
 const REJECTED: &str = "faultwire_rejected_requests_total";
 const REDACTIONS: &str = "faultwire_redactions_total";
 const SYNC: &str = "faultwire_audit_sync_seconds";
@@ -76,9 +78,10 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Full(DURATION.to_owned()), &BUCKETS)?
             .set_buckets_for_metric(Matcher::Full(SYNC.to_owned()), &SYNC_BUCKETS)?
             .build_recorder();
-        let described: [(&'static str, &'static str); 7] = [
+        let described: [(&'static str, &'static str); 8] = [
             (CALLS, "Calls of tools, by tool and result."),
             (FAILURES, "Failures, by code, category, origin and tool."),
+            (OUTPUT_MISMATCHES, "Results that do not match the tool's outputSchema, by tool."),
             (REJECTED, "Requests that were refused before they were calls, by code."),
             (REDACTIONS, "Passages that were taken out of texts for clients."),
             (EVENTS, "What happened beside the calls, such as servers that ended."),
@@ -132,8 +135,14 @@ impl Metrics {
         self.observe(fault);
     }
 
+    /// A result does not match the schema that its tool declares: the tool is in the list.
+    pub(crate) fn output_mismatch(&self, tool: &str) {
+        let label = self.tool(tool).label.to_string();
+        self.count(OUTPUT_MISMATCHES, vec![Label::new("tool", label)]);
+    }
+
     fn count_failure(&self, fault: &Fault, tool: &OfTool) {
-        let mut failures = tool.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = tool.failures.lock();
         if let Some(known) = failures.iter().find(|known| known.is_of(fault)) {
             return known.count.increment(1);
         }
@@ -205,17 +214,17 @@ impl Metrics {
     }
 
     fn is_known(&self, tool: &str) -> bool {
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).contains_key(tool)
+        self.tools.read().contains_key(tool)
     }
 
     fn tool(&self, name: &str) -> Arc<OfTool> {
-        let known = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.tools.read();
         if let Some(tool) = known.get(name) {
             return Arc::clone(tool);
         }
         let label = if known.len() < MOST_TOOLS { name } else { "(other)" };
         drop(known);
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.write();
         let label: Box<str> = label.into();
         Arc::clone(tools.entry(label.clone()).or_insert_with(|| Arc::new(self.of_tool(label))))
     }
@@ -262,7 +271,7 @@ impl Metrics {
         contract: &Contract,
         observe: impl FnOnce(&mut Alerts, Duration) -> Option<String>,
     ) {
-        let mut all = self.alerts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.alerts.lock();
         if !all.contains_key(&contract.name) {
             all.insert(contract.name.clone(), Alerts::new(contract, DEFAULT_CAPACITY));
         }

@@ -1,72 +1,51 @@
 //! A mount: one upstream under a name of its own, with the sessions that use it.
 
 pub(crate) mod session;
+mod settings;
 pub(crate) mod shared;
+pub(crate) mod streams;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use faultwire_contract::Session as Facts;
 use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::door::Door;
+use crate::call::{ClientContext, session_of};
+use crate::client_sink::ClientSink;
 use crate::edge;
-use crate::gateway::{self, MountSettings};
+use crate::endpoint::RemoteError;
 use crate::guard::access::Access;
 use crate::guard::breaker::Breaker;
 use crate::guard::tasks::Tasks;
-use crate::party::Party;
+use crate::remote::{HttpTransport, Remote};
+use crate::responder::FaultResponder;
 use crate::settings::Settings;
 use crate::supervisor::Source;
 use crate::upstream::pool::Pool;
-use crate::upstream::process::Launch;
-use crate::upstream::remote::{Remote, RemoteError, RemoteSettings, Way};
-use session::Session;
+use crate::upstream::process::StartedServer;
+use session::ClientSession;
+pub use settings::{MountSettings, SessionLimits, Upstream};
 use shared::Shared;
 
-/// What stands behind a mount.
-#[derive(Clone, Debug)]
-pub enum Upstream {
-    /// A server that speaks over stdio, started as often as needed.
-    Command(Launch),
-    /// A server behind a URL.
-    Url(RemoteSettings),
-}
-
 /// An upstream that can be used.
-enum Behind {
+enum UpstreamHandle {
     Command(Arc<Pool>),
-    Url(Arc<Way>),
+    Url(Arc<HttpTransport>),
 }
 
-impl Behind {
+impl UpstreamHandle {
     /// For one more session.
     fn source(&self) -> Source {
         match self {
             Self::Command(pool) => Source::Command(Arc::clone(pool)),
-            Self::Url(way) => Source::Remote(Remote::new(Arc::clone(way))),
+            Self::Url(transport) => Source::Remote(Remote::new(Arc::clone(transport))),
         }
-    }
-}
-
-/// How many servers a mount may run, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub struct Crowd {
-    /// Sessions with a server of their own that may be open at once.
-    pub sessions: usize,
-    /// How long a session may go unused.
-    pub idle: Duration,
-    /// Servers that are started for sessions to come, once there has been one.
-    pub spare: usize,
-}
-
-impl Default for Crowd {
-    fn default() -> Self {
-        Self { sessions: 64, idle: Duration::from_mins(30), spare: 1 }
     }
 }
 
@@ -74,26 +53,39 @@ impl Default for Crowd {
 pub(crate) struct Mount {
     pub name: String,
     settings: RwLock<Arc<Settings>>,
-    pub door: Arc<Door>,
+    pub responder: Arc<FaultResponder>,
     /// Who asks as long as nothing is known of the client.
-    anybody: RwLock<Arc<Party>>,
-    behind: Behind,
+    anybody: RwLock<Arc<ClientContext>>,
+    behind: UpstreamHandle,
     pub breaker: Arc<Breaker>,
     /// How many servers have not ended yet, whether they are still of use or not.
     pub alive: Arc<AtomicUsize>,
+    /// Sessions whose server is being started.
+    beginning: AtomicUsize,
     /// Whose the tasks are of a server that clients share.
     tasks: Arc<Tasks>,
     /// Clients without a session, by name.
-    parties: Mutex<HashMap<String, Arc<Party>>>,
+    clients: Mutex<HashMap<String, Arc<ClientContext>>>,
     /// Those of them that were served under settings before these.
-    former: Mutex<HashMap<String, Arc<Party>>>,
-    crowd: Crowd,
-    sessions: Mutex<HashMap<Box<str>, Arc<Session>>>,
+    former: Mutex<HashMap<String, Arc<ClientContext>>>,
+    session_limits: SessionLimits,
+    sessions: Mutex<HashMap<Box<str>, Arc<ClientSession>>>,
     shared: Mutex<Option<Arc<Shared>>>,
-    /// Those that were shared before, for as long as somebody waits for them.
+    /// Held by the one who starts it.
+    starting: tokio::sync::Mutex<()>,
+    /// Those that were shared before, while calls wait for them.
     replaced: Mutex<Vec<Weak<Shared>>>,
     /// Set when the server has turned out to speak only the modern version.
     only_modern: AtomicBool,
+}
+
+/// A session whose server is being started.
+struct Place(Arc<Mount>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.beginning.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Why a session cannot begin.
@@ -106,24 +98,29 @@ pub(crate) enum NoSession {
 }
 
 impl Mount {
-    pub(crate) fn new(mount: MountSettings, door: Arc<Door>) -> Result<Self, RemoteError> {
+    pub(crate) fn new(
+        mount: MountSettings,
+        responder: Arc<FaultResponder>,
+    ) -> Result<Self, RemoteError> {
         let settings = Arc::new(mount.settings);
-        let anybody = gateway::anybody(&door, &settings);
+        let anybody = anybody(&responder, &settings);
         let behind = match mount.upstream {
-            Upstream::Command(launch) => Behind::Command(Arc::new(Pool::new(launch))),
-            Upstream::Url(remote) => Behind::Url(Way::new(&remote)?),
+            Upstream::Command(launch) => UpstreamHandle::Command(Arc::new(Pool::new(launch))),
+            Upstream::Url(remote) => UpstreamHandle::Url(HttpTransport::new(&remote)?),
         };
         Ok(Self {
             name: mount.name,
             behind,
             breaker: Arc::new(Breaker::new(mount.breaker)),
             alive: Arc::default(),
+            beginning: AtomicUsize::new(0),
+            starting: tokio::sync::Mutex::new(()),
             tasks: Arc::default(),
-            parties: Mutex::default(),
+            clients: Mutex::default(),
             former: Mutex::default(),
-            crowd: mount.crowd,
+            session_limits: mount.session_limits,
             settings: RwLock::new(settings),
-            door,
+            responder,
             anybody: RwLock::new(anybody),
             sessions: Mutex::default(),
             shared: Mutex::default(),
@@ -132,41 +129,69 @@ impl Mount {
         })
     }
 
-    /// Begins a session with a server of its own.
-    pub(crate) fn begin(
+    /// Begins a session with a server of its own. No lock is held while that is started.
+    pub(crate) async fn begin(
         self: &Arc<Self>,
         facts: Facts,
         access: &Arc<Access>,
-    ) -> Result<Arc<Session>, NoSession> {
+    ) -> Result<Arc<ClientSession>, NoSession> {
+        let place = self.reserve()?;
+        let started = self.started().await?;
+        let id: Box<str> = edge::secret()?.into();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = self.forgets(&id, &is_over);
+        let source = self.behind.source();
+        let session =
+            ClientSession::begin(self, id.clone(), facts, access, &source, started, over)?;
         let mut sessions = self.sessions();
+        sessions.insert(id.clone(), Arc::clone(&session));
+        if is_over.load(Ordering::SeqCst) {
+            sessions.remove(&id);
+        }
+        let left = self.session_limits.sessions.saturating_sub(sessions.len());
+        drop(sessions);
+        drop(place);
+        self.prepare(self.session_limits.spare.min(left));
+        Ok(session)
+    }
+
+    /// A place for one more session.
+    fn reserve(self: &Arc<Self>) -> Result<Place, NoSession> {
+        let mut sessions = self.sessions();
+        let beginning = self.beginning.load(Ordering::Relaxed);
         // Servers take a while to end, and are there until they have.
-        let alive = self.alive.load(Ordering::Relaxed);
-        if alive >= self.crowd.sessions.saturating_mul(2) {
+        let alive = self.alive.load(Ordering::Relaxed) + beginning;
+        if alive >= self.session_limits.sessions.saturating_mul(2) {
             return Err(NoSession::Crowded(alive));
         }
-        if sessions.len() >= self.crowd.sessions {
+        let open = sessions.len() + beginning;
+        if open >= self.session_limits.sessions {
             let now = edge::now();
             let idle = sessions.values().max_by_key(|session| session.unused(now));
-            // Somebody who came back after a while finds a new session better than none.
+            // A client that comes back after a while can begin a new session.
             let idle = idle.filter(|session| session.unused(now) > Duration::from_mins(1));
             let Some(idle) = idle.map(|session| session.id.clone()) else {
-                return Err(NoSession::Crowded(sessions.len()));
+                return Err(NoSession::Crowded(open));
             };
-            sessions.remove(&*idle);
+            let idle = sessions.remove(&*idle);
+            drop(sessions);
+            drop(idle);
         }
-        let id: Box<str> = edge::secret()?.into();
-        let over = self.forgets(&id);
-        let session = Session::start(self, id.clone(), facts, access, self.behind.source(), over)?;
-        sessions.insert(id, Arc::clone(&session));
-        let spare = self.crowd.spare.min(self.crowd.sessions - sessions.len());
-        drop(sessions);
-        self.prepare(spare);
-        Ok(session)
+        self.beginning.fetch_add(1, Ordering::Relaxed);
+        Ok(Place(Arc::clone(self)))
+    }
+
+    /// A server of the command, started on a thread of the blocking pool.
+    async fn started(&self) -> io::Result<Option<StartedServer>> {
+        let UpstreamHandle::Command(pool) = &self.behind else { return Ok(None) };
+        let pool = Arc::clone(pool);
+        let started = tokio::task::spawn_blocking(move || pool.take()).await;
+        started.map_err(io::Error::other)?.map(Some)
     }
 
     /// Has servers started for sessions to come.
     fn prepare(&self, spare: usize) {
-        if let Behind::Command(pool) = &self.behind
+        if let UpstreamHandle::Command(pool) = &self.behind
             && spare > 0
         {
             let pool = Arc::clone(pool);
@@ -176,9 +201,15 @@ impl Mount {
     }
 
     /// Forgets a session whose server is gone for good.
-    fn forgets(self: &Arc<Self>, id: &str) -> impl FnOnce() + Send + use<> {
+    fn forgets(
+        self: &Arc<Self>,
+        id: &str,
+        is_over: &Arc<AtomicBool>,
+    ) -> impl FnOnce() + Send + use<> {
         let (mount, id): (Weak<Self>, Box<str>) = (Arc::downgrade(self), id.into());
+        let is_over = Arc::clone(is_over);
         move || {
+            is_over.store(true, Ordering::SeqCst);
             if let Some(mount) = mount.upgrade() {
                 let session = mount.sessions().remove(&id);
                 drop(session);
@@ -187,25 +218,24 @@ impl Mount {
     }
 
     pub(crate) fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.settings.read())
     }
 
-    pub(crate) fn anybody(&self) -> Arc<Party> {
-        Arc::clone(&self.anybody.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn anybody(&self) -> Arc<ClientContext> {
+        Arc::clone(&self.anybody.read())
     }
 
     /// From now on under other settings. Sessions that are open go on as they began; a server
     /// that many share is replaced once its open calls are answered.
     pub(crate) fn renew(&self, settings: Settings) {
         let settings = Arc::new(settings);
-        let anybody = gateway::anybody(&self.door, &settings);
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        *self.anybody.write().unwrap_or_else(PoisonError::into_inner) = anybody;
-        let former =
-            std::mem::take(&mut *self.parties.lock().unwrap_or_else(PoisonError::into_inner));
+        let anybody = anybody(&self.responder, &settings);
+        *self.settings.write() = settings;
+        *self.anybody.write() = anybody;
+        let former = std::mem::take(&mut *self.clients.lock());
         self.former().extend(former);
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = self.shared.lock().take();
+        let mut replaced = self.replaced.lock();
         replaced.retain(|before| before.strong_count() > 0);
         replaced.extend(shared.as_ref().map(Arc::downgrade));
         drop(replaced);
@@ -214,36 +244,38 @@ impl Mount {
 
     /// From now on its servers are started without these variables.
     pub(crate) fn withhold(&self, withheld: &BTreeSet<OsString>) {
-        if let Behind::Command(pool) = &self.behind {
+        if let UpstreamHandle::Command(pool) = &self.behind {
             pool.withhold(withheld);
         }
     }
 
-    /// The party of a client that has no session.
-    pub(crate) fn party(&self, access: &Arc<Access>) -> Arc<Party> {
-        let mut parties = self.parties.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = parties.get(&access.name);
-        if let Some(party) = known.filter(|party| party.is_of(access)) {
-            return Arc::clone(party);
+    /// The context of a client that has no session.
+    pub(crate) fn client(&self, access: &Arc<Access>) -> Arc<ClientContext> {
+        let mut clients = self.clients.lock();
+        let known = clients.get(&access.name);
+        if let Some(client) = known.filter(|client| client.is_of(access)) {
+            return Arc::clone(client);
         }
         let former = known.cloned().or_else(|| self.former().remove(&access.name));
-        let (door, settings, anybody) = (Arc::clone(&self.door), self.settings(), self.anybody());
-        let outlet = Arc::clone(&anybody.outlet);
+        let (responder, settings, anybody) =
+            (Arc::clone(&self.responder), self.settings(), self.anybody());
+        let sink = Arc::clone(&anybody.sink);
         let facts = anybody.session().clone();
-        let party = Party::limited(door, settings, outlet, access, facts, former.as_deref());
-        parties.insert(access.name.clone(), Arc::clone(&party));
-        party
+        let client =
+            ClientContext::limited(responder, settings, sink, access, facts, former.as_deref());
+        clients.insert(access.name.clone(), Arc::clone(&client));
+        client
     }
 
     /// A session of this client.
-    pub(crate) fn session(&self, id: &str, access: &Arc<Access>) -> Option<Arc<Session>> {
+    pub(crate) fn session(&self, id: &str, access: &Arc<Access>) -> Option<Arc<ClientSession>> {
         let session = self.sessions().get(id).cloned()?;
         if session.owner != access.name {
             return None;
         }
         // What the client may do can have changed since the session began.
-        if !session.party.is_of(access) {
-            session.party.allow(access);
+        if !session.client.is_of(access) {
+            session.client.allow(access);
         }
         session.touch(edge::now());
         Some(session)
@@ -260,31 +292,33 @@ impl Mount {
         session.is_some()
     }
 
-    /// The server that all clients of the modern era share. It is started when it is needed.
-    pub(crate) fn shared(&self) -> io::Result<Arc<Shared>> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = shared.as_ref().filter(|shared| !shared.is_over()) {
-            return Ok(Arc::clone(shared));
+    /// The server that all clients of the modern era share. It is started when it is needed; who
+    /// comes meanwhile waits for it.
+    pub(crate) async fn shared(&self) -> io::Result<Arc<Shared>> {
+        if let Some(shared) = self.running_shared() {
+            return Ok(shared);
         }
-        let source = self.behind.source();
-        let started = Arc::new(Shared::start(
-            &self.door,
-            &self.settings(),
-            source,
-            &self.breaker,
-            &self.tasks,
-            &self.alive,
-        )?);
-        *shared = Some(Arc::clone(&started));
-        Ok(started)
+        let _alone = self.starting.lock().await;
+        if let Some(shared) = self.running_shared() {
+            return Ok(shared);
+        }
+        let started = self.started().await?;
+        let shared = Arc::new(Shared::begin(self, &self.behind.source(), started)?);
+        *self.shared.lock() = Some(Arc::clone(&shared));
+        Ok(shared)
+    }
+
+    fn running_shared(&self) -> Option<Arc<Shared>> {
+        let shared = self.shared.lock();
+        shared.as_ref().filter(|shared| !shared.is_over()).cloned()
     }
 
     /// Whose the tasks of a session's server are. A process of its own has tasks of its own; behind
     /// a URL all sessions may meet the same ones.
     pub(crate) fn tasks_of_session(&self) -> Arc<Tasks> {
         match self.behind {
-            Behind::Command(_) => Arc::default(),
-            Behind::Url(_) => Arc::clone(&self.tasks),
+            UpstreamHandle::Command(_) => Arc::default(),
+            UpstreamHandle::Url(_) => Arc::clone(&self.tasks),
         }
     }
 
@@ -297,57 +331,71 @@ impl Mount {
         self.only_modern.store(is_so, Ordering::Relaxed);
     }
 
-    /// Ends sessions that nobody has used for long.
+    /// Ends sessions that were not used for long.
     pub(crate) fn sweep(&self, now: Instant) {
-        self.sessions().retain(|_, session| session.unused(now) < self.crowd.idle);
+        self.sessions().retain(|_, session| session.unused(now) < self.session_limits.idle);
     }
 
-    /// Takes no new calls, and ends when the open ones are answered.
+    /// Accepts no new calls, and ends when the open ones are answered.
     pub(crate) fn drain(&self) {
-        if let Behind::Command(pool) = &self.behind {
+        if let UpstreamHandle::Command(pool) = &self.behind {
             pool.close();
         }
         for session in self.sessions().values() {
             session.running.drain();
         }
-        if let Some(shared) = &*self.shared.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(shared) = &*self.shared.lock() {
             shared.running.drain();
         }
-        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = self.replaced.lock();
         replaced.iter().filter_map(Weak::upgrade).for_each(|before| before.running.drain());
     }
 
     /// The names of its tools, once some server has told all of them.
     pub(crate) fn tool_names(&self) -> Option<Vec<String>> {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(names) = shared.and_then(|shared| shared.running.link.tools().names()) {
+        let shared = self.shared.lock().clone();
+        if let Some(names) =
+            shared.and_then(|shared| shared.running.connection.session().tool_names())
+        {
             return Some(names);
         }
         let sessions: Vec<_> = self.sessions().values().map(Arc::clone).collect();
-        sessions.iter().find_map(|session| session.running.link.tools().names())
+        sessions.iter().find_map(|session| session.running.connection.session().tool_names())
     }
 
     /// How many calls are open.
     pub(crate) fn open_calls(&self) -> usize {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared.as_ref().map_or(0, |shared| shared.running.link.state().calls.len());
+        let shared = self.shared.lock();
+        let shared =
+            shared.as_ref().map_or(0, |shared| shared.running.connection.session().open_calls());
         let sessions = self.sessions();
-        let of = |session: &Arc<Session>| session.running.link.state().calls.len();
+        let of = |session: &Arc<ClientSession>| session.running.connection.session().open_calls();
         shared + sessions.values().map(of).sum::<usize>()
     }
 
     /// How many servers run.
     pub(crate) fn servers(&self) -> usize {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = self.shared.lock();
         let shared = usize::from(shared.as_ref().is_some_and(|shared| !shared.is_over()));
         self.sessions().len() + shared
     }
 
-    fn former(&self) -> MutexGuard<'_, HashMap<String, Arc<Party>>> {
-        self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    fn former(&self) -> MutexGuard<'_, HashMap<String, Arc<ClientContext>>> {
+        self.former.lock()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<ClientSession>>> {
+        self.sessions.lock()
     }
+}
+
+/// A client that nothing is known of.
+fn anybody(responder: &Arc<FaultResponder>, settings: &Arc<Settings>) -> Arc<ClientContext> {
+    struct Nowhere;
+    impl ClientSink for Nowhere {
+        fn send(&self, _lines: &[u8]) {}
+    }
+    let session = session_of(settings);
+    let responder = Arc::clone(responder) as Arc<_>;
+    ClientContext::new(responder, Arc::clone(settings), Arc::new(Nowhere), session)
 }

@@ -1,9 +1,9 @@
-//! The last failures, for whoever looks at the status page.
+//! The last failures, for the status page.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use faultwire_contract::Fault;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 /// How many are kept.
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 impl Recent {
     pub(crate) fn add(&self, fault: &Fault) {
         let public = fault.public();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         // The oldest one's room is used again.
         let oldest = if kept.len() < KEPT { None } else { kept.pop_back() };
         let mut shown = oldest.unwrap_or_default();
@@ -46,6 +46,6 @@ impl Recent {
     }
 
     pub(crate) fn all(&self) -> Vec<Shown> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 }

@@ -30,13 +30,13 @@ impl<'a> ToolCall<'a> {
 
 /// A whole request, taken apart because something is wrong with it.
 #[derive(Default)]
-pub(crate) struct Story {
+pub(crate) struct RequestDetails {
     pub arguments: Option<Value>,
     meta: Value,
     is_next_round: bool,
 }
 
-impl Story {
+impl RequestDetails {
     /// Of a whole request.
     pub(crate) fn of(line: &[u8]) -> Self {
         Self::told_by(peek(line).params)

@@ -1,12 +1,13 @@
-//! What an operator can set. Every limit has a default that suits a server nobody thought about.
+//! What an operator can set. Every limit has a default that suits an unknown server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use faultwire::output::Output;
 use faultwire_contract::{Contract, Masks, Meta, Profile, Session, SoftFailures};
 
-use crate::call::Method;
+use crate::method::Method;
 use crate::wire;
 
 /// How a server is wrapped.
@@ -21,6 +22,8 @@ pub struct Settings {
     pub deadlines: Deadlines,
     /// What happens to arguments that do not fit the tool's schema.
     pub arguments: Arguments,
+    /// What happens to results that do not match the tool's `outputSchema`.
+    pub output: Output,
     /// What becomes of failures that the server calls a success.
     pub soft_failures: SoftFailures,
     /// How much is taken.
@@ -34,9 +37,9 @@ pub struct Settings {
     /// Whether a call that the client took back is answered. The protocol lets a server stay
     /// silent; an answer tells apart a call that was settled from one that was lost.
     pub answer_cancelled: bool,
-    /// Whether whoever listens to a server on a thread of its own stays awake for a moment after
+    /// Whether the thread that listens to a server stays awake for a moment after
     /// an answer, if that pays.
-    pub linger: bool,
+    pub busy_poll: bool,
     /// Whether failures of `tools/call` are results that a model sees, and not JSON-RPC errors.
     pub failures_as_results: bool,
     /// Whether the contract's switch for stacks is on.
@@ -52,7 +55,7 @@ pub struct Settings {
 /// How long answers may take.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
-    /// A request without a rule of its own. Progress starts it anew.
+    /// A request without a rule of its own. Progress restarts it.
     pub default: Duration,
     /// The most that progress can stretch it to.
     pub hard: Duration,
@@ -118,13 +121,14 @@ impl Settings {
             profile: Profile::default(),
             deadlines: Deadlines::default(),
             arguments: Arguments::default(),
+            output: Output::default(),
             soft_failures: SoftFailures::default(),
             limits: Limits::default(),
             retry: Retry::default(),
             restart: Restart::default(),
             drain: Duration::from_secs(10),
             answer_cancelled: true,
-            linger: true,
+            busy_poll: true,
             failures_as_results: true,
             show_stack: false,
             masks: Masks::REMOTE,

@@ -1,4 +1,4 @@
-//! Spans: what each call was, for whoever collects traces. They are made when a call has ended,
+//! Spans: what each call was, for a collector of traces. They are made when a call has ended,
 //! from what is known of it anyway, and sent in bundles by a thread of their own.
 
 use std::fmt;
@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use faultwire_contract::Fault;
 use hyper::{Request, Response};
-use opentelemetry::trace::{
-    SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
-};
+use opentelemetry::trace::{SpanId, SpanKind, Status};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
@@ -19,12 +17,14 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
-use crate::call::{Call, Method};
+use crate::body::Body;
+use crate::call::Call;
+use crate::call::ClientContext;
 use crate::edge;
-use crate::front::http::Body;
-use crate::party::Party;
-use crate::upstream::remote::{HttpsClient, RemoteSettings as Remote, https_client, next_data};
-use crate::wire;
+use crate::endpoint::Endpoint;
+use crate::http_client::{HttpsClient, https_client, next_data};
+use crate::method::Method;
+use crate::trace::Traced;
 
 /// Where a collector of traces listens below its own URL.
 const PATH: &str = "/v1/traces";
@@ -43,45 +43,9 @@ pub(crate) struct Spans {
     scope: InstrumentationScope,
 }
 
-/// Where a call stands in its trace.
-pub(crate) struct Traced {
-    context: SpanContext,
-    parent: SpanId,
-}
-
-impl Traced {
-    /// A part of the client's trace, or the beginning of one.
-    pub(crate) fn begin(parent: Option<&str>) -> Self {
-        let (trace, parent, flags) = parent.and_then(parsed).unwrap_or_else(|| {
-            let id = u128::from(edge::random()) << 64 | u128::from(edge::random()) | 1;
-            (TraceId::from(id), SpanId::INVALID, TraceFlags::SAMPLED)
-        });
-        let own = SpanId::from(edge::random() | 1);
-        let context = SpanContext::new(trace, own, flags, false, TraceState::NONE);
-        Self { context, parent }
-    }
-
-    /// How whoever is called next is told.
-    pub(crate) fn traceparent(&self) -> String {
-        let (trace, own) = (self.context.trace_id(), self.context.span_id());
-        format!("00-{trace}-{own}-{:02x}", self.context.trace_flags().to_u8())
-    }
-}
-
-fn parsed(traceparent: &str) -> Option<(TraceId, SpanId, TraceFlags)> {
-    if !wire::is_traceparent(traceparent) {
-        return None;
-    }
-    let mut parts = traceparent.trim().split('-').skip(1);
-    let trace = TraceId::from_hex(parts.next()?).ok()?;
-    let parent = SpanId::from_hex(parts.next()?).ok()?;
-    let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
-    Some((trace, parent, TraceFlags::new(flags) & TraceFlags::SAMPLED))
-}
-
 impl Spans {
     /// Sends them to the collector at this URL.
-    pub(crate) fn to(collector: &Remote, runtime: Handle) -> Result<Self, String> {
+    pub(crate) fn to(collector: &Endpoint, runtime: Handle) -> Result<Self, String> {
         let base = collector.url.to_string();
         let base = base.trim_end_matches('/');
         let url = if base.ends_with(PATH) { base.to_owned() } else { format!("{base}{PATH}") };
@@ -101,16 +65,21 @@ impl Spans {
     }
 
     /// A call has ended: well, or with a fault, which may have a number of JSON-RPC.
-    pub(crate) fn ended(&self, call: &Call, party: &Party, failed: Option<(&Fault, Option<i64>)>) {
+    pub(crate) fn ended(
+        &self,
+        call: &Call,
+        client: &ClientContext,
+        failed: Option<(&Fault, Option<i64>)>,
+    ) {
         let Some(traced) = call.traced.as_deref() else { return };
-        let method = party.contract().redactor().redact_credentials(call.method.name());
+        let method = client.contract().redactor().redact_credentials(call.method.name());
         let method = short(&method);
         let mut attributes = vec![
             KeyValue::new("mcp.method.name", method.to_owned()),
             KeyValue::new(
                 "jsonrpc.request.id",
                 short(
-                    &party
+                    &client
                         .contract()
                         .redactor()
                         .redact_credentials(call.client_id().trim_matches('"')),
@@ -123,13 +92,13 @@ impl Spans {
         let mut name = method.to_owned();
         if let Some(tool) = call.tool().filter(|_| call.method == Method::ToolsCall) {
             // A client can call anything a tool, its token included.
-            let tool = party.contract().redactor().redact_credentials(tool);
+            let tool = client.contract().redactor().redact_credentials(tool);
             let tool = short(&tool);
             name = format!("{method} {tool}");
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
             attributes.push(KeyValue::new("gen_ai.tool.name", tool.to_owned()));
         }
-        if let Some(session) = &party.session().id {
+        if let Some(session) = &client.session().id {
             attributes.push(KeyValue::new("mcp.session.id", session.clone()));
         }
         if let Some((fault, number)) = failed {
@@ -215,7 +184,7 @@ impl fmt::Debug for Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let client = self.client.clone();
-        // Whoever asks has no runtime, and no patience of its own.
+        // The caller has no runtime and no timeout of its own.
         let bring = async move {
             let answer = client.request(request.map(Body::whole)).await?;
             let (head, mut body) = answer.into_parts();
@@ -238,35 +207,5 @@ impl HttpClient for Courier {
             Ok(_) => {}
         }
         answer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn o9_the_trace_of_the_client_goes_on() {
-        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let traced = Traced::begin(Some(parent));
-        let next = traced.traceparent();
-        assert_eq!(next[..36], parent[..36], "the same trace");
-        assert_ne!(next[36..52], parent[36..52], "a span of its own");
-        assert!(next.ends_with("-01"));
-        let unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
-        assert!(!Traced::begin(Some(unsampled)).context.is_sampled());
-        let none = [
-            "",
-            "00",
-            "00-0-0-00",
-            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
-            "00-4bf92f3577b34da6a3ce929d0e0e473é-00f067aa0ba902b7-01",
-        ];
-        for none in none {
-            assert_eq!(Traced::begin(Some(none)).parent, SpanId::INVALID, "{none}");
-        }
     }
 }

@@ -5,12 +5,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use faultwire::arguments::{Allowance, Schema};
+use faultwire::output::OutputSchema;
 use faultwire_contract::{Safety, nearest};
 use hashbrown::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::guard::mirror::{self, Mirrored};
+use crate::header_params::{self, HeaderParam};
 
 /// More tools of one server are not kept.
 const MOST_TOOLS: usize = 10_000;
@@ -20,7 +21,7 @@ const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// What is known of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nobody asked yet, or it has changed since.
+    /// It was not asked for yet, or has changed since.
     #[default]
     No,
     /// Some pages.
@@ -31,15 +32,20 @@ pub(crate) enum Known {
     Never,
 }
 
+/// Tools by name.
+pub(crate) type KnownTools = HashMap<Box<str>, Arc<ListedTool>>;
+
 /// All tools.
 #[derive(Default)]
 pub(crate) struct Tools {
-    by_name: HashMap<Box<str>, Arc<Tool>>,
+    by_name: KnownTools,
     pub known: Known,
     /// How often in a row a server ended while it was asked for them.
     deadly: u32,
     /// What their compiled schemas may take.
     allowance: Allowance,
+    /// The same for the schemas of results, which must not crowd out those.
+    of_outputs: Allowance,
     /// What is kept of their names and schemas.
     bytes: usize,
     /// Whether a warning said that there are too many.
@@ -47,14 +53,17 @@ pub(crate) struct Tools {
 }
 
 /// One tool.
-pub(crate) struct Tool {
+pub(crate) struct ListedTool {
     pub facts: ToolFacts,
     /// Differs when anything in the list says something else of it.
     digest: u64,
     schema_text: Option<Box<str>>,
     schema: OnceLock<Schema>,
     allowance: Allowance,
-    mirrored: OnceLock<Vec<Mirrored>>,
+    output_text: Option<Box<str>>,
+    output: OnceLock<OutputSchema>,
+    of_outputs: Allowance,
+    header_params: OnceLock<Vec<HeaderParam>>,
 }
 
 /// What a failure of the tool needs to know of it.
@@ -63,18 +72,25 @@ pub(crate) struct ToolFacts {
     /// The server has it in its list.
     pub is_listed: bool,
     pub has_output_schema: bool,
+    /// Its `readOnlyHint`, where there is one.
+    pub read_only: Option<bool>,
     pub safety: Safety,
 }
 
 impl Default for ToolFacts {
     fn default() -> Self {
-        Self { is_listed: false, has_output_schema: false, safety: Safety::Unknown }
+        Self {
+            is_listed: false,
+            has_output_schema: false,
+            read_only: None,
+            safety: Safety::Unknown,
+        }
     }
 }
 
 /// A page of the list.
 pub(crate) struct Page {
-    tools: Vec<(Box<str>, Tool)>,
+    tools: Vec<(Box<str>, ListedTool)>,
     /// Where the next page begins.
     pub next: Option<String>,
 }
@@ -91,12 +107,12 @@ impl Page {
             next_cursor: Option<String>,
         }
         let listed: Listed<'_> = serde_json::from_str(result.get()).ok()?;
-        let tools = listed.tools.iter().filter_map(|raw| Tool::read(raw)).collect();
+        let tools = listed.tools.iter().filter_map(|raw| ListedTool::read(raw)).collect();
         Some(Self { tools, next: listed.next_cursor })
     }
 }
 
-impl Tool {
+impl ListedTool {
     fn read(raw: &RawValue) -> Option<(Box<str>, Self)> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -126,8 +142,10 @@ impl Tool {
             _ => Safety::Unknown,
         };
         let has_output_schema = tool.output_schema.is_some();
-        let facts = ToolFacts { is_listed: true, has_output_schema, safety };
+        let read_only = hints.read_only_hint;
+        let facts = ToolFacts { is_listed: true, has_output_schema, read_only, safety };
         let schema_text = tool.input_schema.map(|raw| raw.get().into());
+        let output_text = tool.output_schema.map(|raw| raw.get().into());
         let mut digest = DefaultHasher::new();
         raw.get().hash(&mut digest);
         let digest = digest.finish();
@@ -139,7 +157,10 @@ impl Tool {
                 schema_text,
                 schema: OnceLock::new(),
                 allowance: Allowance::default(),
-                mirrored: OnceLock::new(),
+                output_text,
+                output: OnceLock::new(),
+                of_outputs: Allowance::default(),
+                header_params: OnceLock::new(),
             },
         ))
     }
@@ -156,19 +177,32 @@ impl Tool {
         self.schema.get().is_some_and(|schema| schema.is_quick(length))
     }
 
+    /// The schema of its results, compiled at its first use.
+    pub(crate) fn output(&self, name: &str) -> &OutputSchema {
+        self.output.get_or_init(|| {
+            OutputSchema::compile_within(name, self.output_text.as_deref(), &self.of_outputs)
+        })
+    }
+
+    /// Whether a check of so long a result takes next to no time. The first one compiles.
+    pub(crate) fn is_output_quick(&self, length: usize) -> bool {
+        self.output.get().is_some_and(|schema| schema.is_quick(length))
+    }
+
     fn bytes(&self) -> usize {
-        self.schema_text.as_deref().map_or(0, str::len)
+        let length = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
+        length(&self.schema_text) + length(&self.output_text)
     }
 
     /// The arguments that the head of a request repeats.
-    pub(crate) fn mirrored(&self) -> &[Mirrored] {
+    pub(crate) fn header_params(&self) -> &[HeaderParam] {
         let text = self.schema_text.as_deref();
-        self.mirrored.get_or_init(|| text.map(mirror::declared).unwrap_or_default())
+        self.header_params.get_or_init(|| text.map(header_params::declared).unwrap_or_default())
     }
 }
 
 impl Tools {
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<ListedTool>> {
         self.by_name.get(name)
     }
 
@@ -181,6 +215,11 @@ impl Tools {
             Known::Partly => self.get(tool).is_none(),
             Known::Yes | Known::Never => false,
         }
+    }
+
+    /// All of them, as of now.
+    pub(crate) fn all(&self) -> KnownTools {
+        self.by_name.clone()
     }
 
     /// The names of all tools, if they are known.
@@ -220,7 +259,7 @@ impl Tools {
         self.deadly = 0;
     }
 
-    fn keep(&mut self, name: Box<str>, tool: Arc<Tool>) {
+    fn keep(&mut self, name: Box<str>, tool: Arc<ListedTool>) {
         if self.by_name.len() >= MOST_TOOLS && !self.by_name.contains_key(&name) {
             return self.warn("more tools than are kept; the rest is not checked");
         }
@@ -231,14 +270,23 @@ impl Tools {
         self.by_name.insert(name, tool);
     }
 
-    /// A new tool, without its schema if there is no more room for one.
-    fn within_bounds(&mut self, name: &str, tool: Tool) -> Tool {
-        let allowance = self.allowance.clone();
-        if self.bytes + name.len() + tool.bytes() <= MOST_BYTES {
-            return Tool { allowance, ..tool };
+    /// A new tool, without its schemas if there is no more room for them. The one of its results
+    /// goes first: arguments do more harm.
+    fn within_bounds(&mut self, name: &str, tool: ListedTool) -> ListedTool {
+        let (allowance, of_outputs) = (self.allowance.clone(), self.of_outputs.clone());
+        let mut tool = ListedTool { allowance, of_outputs, ..tool };
+        if !self.has_room_for(name, &tool) {
+            self.warn("the schemas of all tools are too long together; the rest is not checked");
+            tool.output_text = None;
         }
-        self.warn("the schemas of all tools are too long together; the rest is not checked");
-        Tool { schema_text: None, allowance, ..tool }
+        if !self.has_room_for(name, &tool) {
+            tool.schema_text = None;
+        }
+        tool
+    }
+
+    fn has_room_for(&self, name: &str, tool: &ListedTool) -> bool {
+        self.bytes + name.len() + tool.bytes() <= MOST_BYTES
     }
 
     fn warn(&mut self, why: &'static str) {

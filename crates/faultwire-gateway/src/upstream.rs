@@ -1,10 +1,8 @@
 //! The server: a process that is started, fed, listened to, ended, and started again; or one
 //! behind a URL.
 
-pub(crate) mod inlet;
-pub(crate) mod listener;
 pub(crate) mod pool;
 pub(crate) mod process;
-pub(crate) mod remote;
-pub(crate) mod restart;
+mod reaper;
 pub(crate) mod stderr;
+pub(crate) mod writer;

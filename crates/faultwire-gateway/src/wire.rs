@@ -14,6 +14,7 @@ pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const PING: &str = "ping";
 /// What a user may have to think about.
 pub(crate) const SAMPLE: &str = "sampling/createMessage";
+pub(crate) const ROOTS: &str = "roots/list";
 /// The member of an error's data that has addresses to open.
 pub(crate) const ELICITATIONS: &str = "elicitations";
 pub(crate) const ELICIT: &str = "elicitation/create";
@@ -35,7 +36,7 @@ pub(crate) static TRACE: HeaderName = HeaderName::from_static("traceparent");
 
 /// The request could not be read.
 pub(crate) const PARSE_ERROR: i64 = -32700;
-/// The request is none.
+/// Not a valid request.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
@@ -47,7 +48,7 @@ pub(crate) enum Flow {
     /// Nothing.
     Failure,
     /// Its data has a form that the protocol fixes and clients go on with: versions to choose
-    /// from, capabilities to declare, headers to mend. It is a failure, and keeps that form.
+    /// from, capabilities to declare, headers to fix. It is a failure, and keeps that form.
     Negotiation,
     /// It asks the user to open an address, and is no failure at all in the legacy era.
     Elicitation,
@@ -159,7 +160,7 @@ pub(crate) fn progress_under(line: &[u8], token: &str) -> Vec<u8> {
     format!("{message}\n").into_bytes()
 }
 
-/// Takes a request back.
+/// Cancels a request.
 pub(crate) fn cancelled(id: &str, reason: &str) -> Vec<u8> {
     let reason = Value::from(reason);
     format!(

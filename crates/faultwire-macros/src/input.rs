@@ -6,7 +6,7 @@ use faultwire_contract::{BUILTINS, Contract};
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Ident, LitStr, Token, Visibility};
 
-/// Where a contract is, and what the module is called.
+/// The place of a contract and the name of its module.
 pub(crate) struct Input {
     pub attributes: Vec<Attribute>,
     pub visibility: Visibility,
@@ -21,7 +21,7 @@ pub(crate) struct Found {
     pub text: Text,
 }
 
-/// Where the text of a contract stands.
+/// The source of a contract's text.
 pub(crate) enum Text {
     /// In this file.
     File(String),
@@ -46,14 +46,15 @@ impl Parse for Input {
 }
 
 impl Input {
-    /// Reads the contract. Its mistakes are told where its path stands, with their own lines.
+    /// Reads the contract. Its mistakes are reported at its path in the Rust source, with their
+    /// lines in the file.
     pub(crate) fn find(&self) -> syn::Result<Found> {
         let wrong = |what: String| syn::Error::new(self.place.span(), what);
         let place = self.place.value();
         let (text, found) = if self.is_builtin {
             let builtin = BUILTINS.iter().find(|builtin| builtin.name == place);
             let builtin =
-                builtin.ok_or_else(|| wrong(format!("there is no built-in {place:?}")))?;
+                builtin.ok_or_else(|| wrong(format!("there is no built-in contract {place:?}")))?;
             (builtin.text.to_owned(), Text::Builtin(place.clone()))
         } else {
             let path = self.path(&place).map_err(wrong)?;
@@ -67,20 +68,20 @@ impl Input {
 }
 
 impl Input {
-    /// The file: from the crate's root on, or beside the file that names it.
+    /// The file, relative to the crate's root or to the file that names it.
     fn path(&self, place: &str) -> Result<PathBuf, String> {
         let beside = self.place.span().unwrap().local_file();
         let beside = beside.and_then(|file| Some(file.parent()?.join(place)));
         let found = [Some(root().join(place)), beside].into_iter().flatten();
         let found = found.filter_map(|path| path.canonicalize().ok()).find(|path| path.is_file());
         found.ok_or_else(|| {
-            format!("there is no file {place:?}, neither in the crate's root nor beside this file")
+            format!("cannot find the file {place:?} in the crate's root or beside this file")
         })
     }
 }
 
 /// The directory of the crate that is compiled.
-#[expect(clippy::disallowed_methods, reason = "cargo tells it in the environment, and only there")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes it only in the environment")]
 fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }

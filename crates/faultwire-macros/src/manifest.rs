@@ -1,5 +1,5 @@
-//! `#[manifest]` on the `impl` block of a server's tools: what `#[declare(…)]` says of each of them,
-//! and what their types say.
+//! `#[manifest]` on the `impl` block of a server's tools: collects what `#[declare(…)]` and the
+//! types say about each tool.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -7,13 +7,13 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Meta, ReturnType, Token};
 
-/// What stands in the attribute of the block: everything that a tool can need.
+/// The attribute of the block: all requirements that tools can have.
 #[derive(Default)]
 pub(crate) struct Block {
     requirements: Vec<Ident>,
 }
 
-/// What stands in the attribute of a tool.
+/// The attribute of a tool.
 struct Facts {
     category: LitStr,
     mutation: bool,
@@ -30,7 +30,10 @@ impl Parse for Block {
                     block.requirements = names(&list)?;
                 }
                 other => {
-                    return Err(syn::Error::new_spanned(other, "only `requires(…)` stands here"));
+                    return Err(syn::Error::new_spanned(
+                        other,
+                        "only `requires(…)` is allowed here",
+                    ));
                 }
             }
         }
@@ -52,13 +55,13 @@ impl Facts {
                 Meta::List(list) if list.path.is_ident("requires") => requires = names(&list)?,
                 Meta::List(list) if list.path.is_ident("profiles") => profiles = names(&list)?,
                 other => {
-                    let known = "known are `category = \"…\"`, `mutation`, `requires(…)` and \
+                    let known = "expected `category = \"…\"`, `mutation`, `requires(…)` and \
                                  `profiles(…)`";
                     return Err(syn::Error::new_spanned(other, known));
                 }
             }
         }
-        let what = "a tool has a category: `category = \"read\"`";
+        let what = "a tool needs a category: `category = \"read\"`";
         let category = category.ok_or_else(|| syn::Error::new_spanned(attribute, what))?;
         Ok(Self { category, mutation, requires, profiles })
     }
@@ -66,7 +69,7 @@ impl Facts {
 
 pub(crate) fn of(block: &Block, mut tools: ItemImpl) -> syn::Result<TokenStream> {
     if !tools.generics.params.is_empty() {
-        let what = "a server with parameters has no manifest: put it on one without";
+        let what = "a server with generic parameters cannot have a manifest";
         return Err(syn::Error::new_spanned(&tools.generics, what));
     }
     let server = tools.self_ty.clone();
@@ -77,7 +80,7 @@ pub(crate) fn of(block: &Block, mut tools: ItemImpl) -> syn::Result<TokenStream>
         }
     }
     if declared.is_empty() {
-        return Err(syn::Error::new_spanned(&server, "there is no `#[tool]` in this block"));
+        return Err(syn::Error::new_spanned(&server, "this block has no `#[tool]`"));
     }
     let requirements = block.requirements.iter().map(ToString::to_string);
     Ok(quote! {
@@ -108,24 +111,25 @@ fn entry(
     let declares = function.attrs.iter().position(named("declare"));
     let declares = declares.map(|at| function.attrs.remove(at));
     if !function.attrs.iter().any(named("tool")) {
-        let what = "only a `#[tool]` is declared";
+        let what = "only a `#[tool]` can be declared";
         return declares.map_or(Ok(None), |it| Err(syn::Error::new_spanned(it, what)));
     }
     let name = &function.sig.ident;
-    let what = "say what this tool is: #[declare(category = \"read\")]";
+    let what = "describe this tool: #[declare(category = \"read\")]";
     let attribute = declares.ok_or_else(|| syn::Error::new(name.span(), what))?;
     let facts = Facts::of(&attribute)?;
     for needed in &facts.requires {
         if !block.requirements.contains(needed) {
-            let what = format!("add it to what tools can need: #[manifest(requires({needed}))]");
+            let what =
+                format!("add it to the block's requirements: #[manifest(requires({needed}))]");
             return Err(syn::Error::new(needed.span(), what));
         }
     }
     let ReturnType::Type(_, answers) = &function.sig.output else {
-        let what = "a tool in a manifest returns `Result<_, Failure<…>>`";
+        let what = "a tool in a manifest must return `Result<_, Failure<…>>`";
         return Err(syn::Error::new(name.span(), what));
     };
-    // rmcp keeps there what it registers.
+    // rmcp registers the tool under this name.
     let tool = format_ident!("{name}_tool_attr");
     let Facts { category, mutation, .. } = &facts;
     let requires = facts.requires.iter().map(ToString::to_string);
@@ -151,7 +155,7 @@ fn names(list: &syn::MetaList) -> syn::Result<Vec<Ident>> {
 fn text(value: &syn::Expr) -> syn::Result<LitStr> {
     match value {
         syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Ok(text.clone()),
-        other => Err(syn::Error::new_spanned(other, "write a text here")),
+        other => Err(syn::Error::new_spanned(other, "expected a string")),
     }
 }
 
@@ -161,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a mistake.
+    /// The text of a mistake's error.
     fn said(block: &Block, tools: ItemImpl) -> String {
         of(block, tools).unwrap_err().to_string()
     }
@@ -170,17 +174,17 @@ mod tests {
     fn t6_mistakes_in_declarations_are_named() {
         let none = Block::default();
         let undeclared = parse_quote! { impl Bot { #[tool] async fn post(&self) -> Answer {} } };
-        assert!(said(&none, undeclared).contains("say what this tool is"));
+        assert!(said(&none, undeclared).contains("describe this tool"));
         let no_tool = parse_quote! { impl Bot { #[declare(category = "x")] fn help(&self) {} } };
-        assert!(said(&none, no_tool).contains("only a `#[tool]` is declared"));
+        assert!(said(&none, no_tool).contains("only a `#[tool]` can be declared"));
         let empty = parse_quote! { impl Bot { fn help(&self) {} } };
-        assert!(said(&none, empty).contains("there is no `#[tool]`"));
+        assert!(said(&none, empty).contains("this block has no `#[tool]`"));
         let generic = parse_quote! { impl<T> Bot<T> {} };
-        assert!(said(&none, generic).contains("a server with parameters"));
+        assert!(said(&none, generic).contains("a server with generic parameters"));
         for (facts, what) in [
-            (quote!(mutation), "a tool has a category"),
-            (quote!(category = 3), "write a text here"),
-            (quote!(category = "x", mutates), "known are"),
+            (quote!(mutation), "a tool needs a category"),
+            (quote!(category = 3), "expected a string"),
+            (quote!(category = "x", mutates), "expected `category"),
             (quote!(category = "x", requires(db)), "#[manifest(requires(db))]"),
         ] {
             let tools = parse_quote! {
@@ -191,7 +195,7 @@ mod tests {
         let silent = parse_quote! {
             impl Bot { #[tool] #[declare(category = "x")] async fn post(&self) {} }
         };
-        assert!(said(&none, silent).contains("returns `Result<_, Failure<…>>`"));
+        assert!(said(&none, silent).contains("must return `Result<_, Failure<…>>`"));
         let block = syn::parse_str::<Block>("profiles(api)").map(|_| ());
         assert!(block.unwrap_err().to_string().contains("only `requires(…)`"));
     }

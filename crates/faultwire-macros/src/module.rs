@@ -33,7 +33,7 @@ fn contract_fn(contract: &Contract, text: &Text) -> TokenStream {
         Text::Builtin(name) => quote! {
             ::faultwire::contract::builtin(#name).expect("it was there at compile time")
         },
-        // Naming the file this way has it compiled again when it changes.
+        // Including the file recompiles the crate if the file changes.
         Text::File(path) => {
             let file = format!("{}.toml", contract.name);
             quote! {
@@ -107,7 +107,7 @@ fn code_enum(contract: &Contract, names: &[Names]) -> TokenStream {
             #[must_use]
             pub const fn category(self) -> &'static str { #category }
 
-            /// Whether, and when, to try again.
+            /// Its default retry class.
             #[must_use]
             pub const fn retry(self) -> ::faultwire::contract::RetryClass { #retry }
 
@@ -115,11 +115,11 @@ fn code_enum(contract: &Contract, names: &[Names]) -> TokenStream {
             #[must_use]
             pub const fn status(self) -> u16 { #status }
 
-            /// Who is told when it happens.
+            /// Its alert level.
             #[must_use]
             pub const fn alert(self) -> &'static str { #alert }
 
-            /// What it says when nobody says more.
+            /// Its canonical message.
             #[must_use]
             pub const fn message(self) -> &'static str { #message }
 
@@ -168,7 +168,8 @@ fn code_enum(contract: &Contract, names: &[Names]) -> TokenStream {
     }
 }
 
-/// A type for each code, which says what a failure of it may name, and a function to make one.
+/// A type for each code, whose traits say what a failure may set, and a function that makes such a
+/// failure.
 fn rows(contract: &Contract, names: &[Names]) -> TokenStream {
     let living = names.iter().zip(contract.codes()).filter(|(_, code)| code.retired.is_none());
     let (types, functions): (Vec<_>, Vec<_>) = living

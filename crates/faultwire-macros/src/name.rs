@@ -20,10 +20,7 @@ impl Names {
         for code in codes {
             let variant = in_camel_case(&code.id);
             if let Some(other) = seen.insert(variant.clone(), &code.id) {
-                return Err(format!(
-                    "{:?} and {:?} would both be called {variant}",
-                    other, code.id
-                ));
+                return Err(format!("{:?} and {:?} would both be named {variant}", other, code.id));
             }
             let function = in_snake_case(&code.id);
             all.push(Self { variant: ident(&variant), function: ident(&function) });

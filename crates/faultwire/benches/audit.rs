@@ -215,8 +215,8 @@ fn measure_bare(dir: &Path, line: &[u8], writers: usize) -> f64 {
     })
 }
 
-/// Group commit and nothing else, in the same two ways as the log: a lone caller writes by
-/// itself, what gathers meanwhile is written by a thread, and each batch wakes only its own.
+/// Only group commit, in the same two ways as the log: a single caller writes itself, a thread
+/// writes what arrives meanwhile, and each batch wakes only its own callers.
 struct Bare {
     file: File,
     state: Mutex<BareState>,
@@ -297,7 +297,7 @@ impl BareState {
     }
 }
 
-/// How often a second the threads together get the work done.
+/// How often per second all threads together finish the work.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn rate(writers: usize, work: impl Fn() + Sync) -> f64 {
     let start = Arc::new(std::sync::Barrier::new(writers + 1));

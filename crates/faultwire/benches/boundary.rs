@@ -1,5 +1,5 @@
 //! What the boundary costs, in one run with and without it: a success through a real client and
-//! server of rmcp, and making and rendering a failure beside an error written by hand.
+//! server of rmcp, and building and rendering a failure compared with a hand-written error.
 //!
 //! `cargo bench -p faultwire --bench boundary [-- ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
@@ -115,7 +115,7 @@ async fn main() {
     println!("| without the boundary | {without:.1} µs | 1.00 |");
     println!("| with it | {with:.1} µs | {:.2} |\n", with / without);
 
-    // Both fill in a stamp that somebody else made.
+    // Both fill in a given stamp.
     let stamp = Stamp { now_ms: 1_768_836_730_123, random: 7, show_stack: false };
     let message = "The exchange does not answer at the moment";
     let made = || {

@@ -5,23 +5,25 @@ mod compile;
 mod cost;
 mod ecma;
 mod folding;
+mod hint;
 mod pattern;
 mod prepare;
 
 pub use allowance::Allowance;
 
-use compile::{Checked, Compiled};
+use compile::{Checked, Compiled, Side};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use faultwire_contract::{Aspect, Redactor, nearest};
+use hint::Hint;
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use pattern::Patterns;
 use serde_json::{Value, json};
 
-/// More is not told: the first ones are what a caller mends first.
+/// Only the first issues are reported: a caller fixes these first.
 const MOST_ISSUES: usize = 16;
-/// The validator's words are told up to here.
+/// The validator's text is reported up to this length.
 const LONGEST_REASON: usize = 256;
 
 /// A tool's input schema, compiled.
@@ -34,7 +36,7 @@ pub enum Objection {
     /// A member that some parsers take for a declared property. It is refused even where schemas
     /// are not enforced.
     Folded(Misfit),
-    /// They do not fit the schema.
+    /// The arguments do not match the schema.
     Misfit(Misfit),
 }
 
@@ -46,6 +48,7 @@ pub struct Issue {
     /// What is wrong, and what may have been meant.
     pub message: String,
     aspect: Aspect,
+    hint: Option<Hint>,
 }
 
 /// Everything that is wrong with the arguments of one call.
@@ -63,20 +66,44 @@ impl Schema {
         Self::compile_within(tool, text, &Allowance::default())
     }
 
-    /// The same for a server whose schemas share an allowance. What does not fit into it is not
-    /// checked, which a warning says once.
+    /// The same for a server whose schemas share an allowance. Schemas beyond the allowance are not
+    /// checked, with one warning.
     #[must_use]
     pub fn compile_within(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
-        Self(text.map(|text| Compiled::new(tool, text, allowance)).unwrap_or_default())
+        let compiled = |text| Compiled::new(Side::Input, tool, text, allowance);
+        Self(text.map(compiled).unwrap_or_default())
     }
 
-    /// Whether a check of so long arguments takes next to no time, whatever they are.
+    /// The schema of a tool's results.
+    pub(crate) fn of_output(tool: &str, text: Option<&str>, allowance: &Allowance) -> Self {
+        let compiled = |text| Compiled::new(Side::Output, tool, text, allowance);
+        Self(text.map(compiled).unwrap_or_default())
+    }
+
+    /// Whether anything can be checked against it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.0.checked.is_some()
+    }
+
+    /// Whether a check of this text could take too long.
+    pub(crate) fn is_too_much(&self, text: &str) -> bool {
+        self.0.checked.as_ref().is_some_and(|checked| checked.cost.is_too_much(text))
+    }
+
+    /// Everything that is wrong with a value; none if a check could take too long.
+    pub(crate) fn issues_in(&self, value: &Value) -> Option<Vec<Issue>> {
+        let Some(checked) = &self.0.checked else { return Some(Vec::new()) };
+        let fits = checked.cost.visits_of(value) <= cost::MOST;
+        fits.then(|| self.judged(checked, value).map(|misfit| misfit.issues).unwrap_or_default())
+    }
+
+    /// Whether a check of arguments of this length is always fast.
     #[must_use]
     pub fn is_quick(&self, length: usize) -> bool {
         self.0.checked.as_ref().is_none_or(|checked| checked.cost.is_quick(length))
     }
 
-    /// What is wrong with the arguments, still as text. None when they fit.
+    /// What is wrong with arguments in their JSON text. None if they match.
     #[must_use]
     pub fn misfit(&self, arguments: Option<&str>) -> Option<Misfit> {
         let checked = self.0.checked.as_ref()?;
@@ -93,8 +120,8 @@ impl Schema {
         }
     }
 
-    /// What is against the arguments: a member that may be read as another one, or, if the schema
-    /// counts, that they do not fit.
+    /// Why the arguments are refused: a member that may be read as another one, or, if the schema
+    /// is enforced, a mismatch.
     #[must_use]
     pub fn objection(&self, arguments: Option<&str>, counts: bool) -> Option<Objection> {
         let arguments = arguments.unwrap_or("{}");
@@ -128,10 +155,10 @@ impl Schema {
     fn judged(&self, checked: &Checked, arguments: &Value) -> Option<Misfit> {
         let (validator, schema) = (&checked.validator, self.0.schema.as_ref()?);
         pattern::begin_check();
-        // Nearly all fit, and to find that out alone takes half as long.
+        // Nearly all arguments match, and checking only that takes half as long.
         if validator.is_valid(arguments) {
             if pattern::is_exhausted() {
-                warn_sparsely("the patterns of a schema take too long; some are not checked");
+                warn_sparsely("matching the patterns of a schema takes too long; some are skipped");
             }
             return None;
         }
@@ -146,7 +173,8 @@ impl Schema {
 
 fn unreadable(error: &serde_json::Error) -> Misfit {
     let message = format!("Cannot be read: {error}");
-    Misfit { issues: vec![Issue { path: String::new(), message, aspect: Aspect::Format }] }
+    let aspect = Aspect::Format;
+    Misfit { issues: vec![Issue { path: String::new(), message, aspect, hint: None }] }
 }
 
 fn unchecked() -> Option<Misfit> {
@@ -167,13 +195,18 @@ impl Issue {
     /// Something that is wrong with a value, which no schema can tell.
     #[must_use]
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into(), aspect: Aspect::Value }
+        Self { path: path.into(), message: message.into(), aspect: Aspect::Value, hint: None }
+    }
+
+    /// With the name or the value that may have been meant.
+    fn meaning(self, near: Option<&str>) -> Self {
+        Self { hint: near.map(|near| Hint::Nearest(near.to_owned())), ..self }
     }
 }
 
 impl Misfit {
-    /// What a handler said of arguments that fit the schema, and not its type. Serde puts the name
-    /// of a member between backticks behind "field".
+    /// A handler's error about arguments that match the schema, but not its Rust type. Serde writes
+    /// the name of a member in backticks after "field".
     #[must_use]
     pub fn told_by_handler(words: &str) -> Self {
         let said = words.strip_prefix("failed to deserialize parameters: ").unwrap_or(words);
@@ -182,32 +215,24 @@ impl Misfit {
         Self { issues: vec![Issue::new(path, said)] }
     }
 
-    /// The arguments that are missing, if that is all that is wrong.
-    #[must_use]
-    pub fn missing(&self) -> Option<String> {
-        let is_missing = |issue: &Issue| issue.aspect == Aspect::Missing && !issue.path.is_empty();
-        let paths: Vec<&str> = self.issues.iter().map(|issue| issue.path.as_str()).collect();
-        self.issues.iter().all(is_missing).then(|| paths.join(", ")).filter(|all| !all.is_empty())
-    }
-
     /// The finer case, from the first issue.
     #[must_use]
     pub fn aspect(&self) -> Option<Aspect> {
         self.issues.first().map(|issue| issue.aspect)
     }
 
-    /// One sentence for all of them. No colon stands after a name: what follows `token:` would be
-    /// taken for a secret.
+    /// One sentence for all issues. Names are not followed by a colon, because text after `token:`
+    /// would be redacted as a secret.
     #[must_use]
     pub fn message(&self, tool: &str) -> String {
-        let told = self.issues.iter().take(3).map(|issue| match issue.path.as_str() {
+        let parts = self.issues.iter().take(3).map(|issue| match issue.path.as_str() {
             "" => issue.message.clone(),
             path => format!("{path} ({})", issue.message),
         });
-        let told = told.collect::<Vec<_>>().join(", ");
+        let parts = parts.collect::<Vec<_>>().join(", ");
         let more = self.issues.len().saturating_sub(3);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        format!("Invalid arguments for tool {tool}, namely {told}{more}")
+        format!("Invalid arguments for tool {tool}, namely {parts}{more}")
     }
 
     /// `{"validationIssues":[{path, message}]}`.
@@ -217,7 +242,7 @@ impl Misfit {
         json!({ "validationIssues": self.issues.iter().map(issue).collect::<Vec<_>>() })
     }
 
-    /// The same beside what else is known of the failure (U4).
+    /// The same with other facts of the failure (U4).
     #[must_use]
     pub fn details_with(&self, known: Option<Value>) -> Value {
         match (known, self.details()) {
@@ -271,22 +296,23 @@ fn first_issue(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<
 
 fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
     let place = dotted(error.instance_path().as_str());
-    let at = |aspect, path: String, message: String| Issue { path, message, aspect };
+    let at = |aspect, path: String, message: String| Issue { path, message, aspect, hint: None };
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            let near = misspelt(name, error, schema);
-            let near = near.map(|near| format!("; {near:?} was given, did you mean {name:?}?"));
+            let given = misspelt(name, error, schema);
+            let near = given.map(|near| format!("; {near:?} was given, did you mean {name:?}?"));
             let message = format!("Required{}", near.unwrap_or_default());
-            vec![at(Aspect::Missing, below(&place, name), message)]
+            let issue = at(Aspect::Missing, below(&place, name), message);
+            vec![issue.meaning(given.map(|_| name))]
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let known = properties(schema, error.schema_path().as_str());
             let unknown = |name: &String| {
-                let known = known.iter().map(String::as_str);
-                let message = format!("Unknown property{}", meant(name, known));
-                at(Aspect::Value, below(&place, name), message)
+                let near = nearest(name, known.iter().map(String::as_str));
+                let message = format!("Unknown property{}", meant(near));
+                at(Aspect::Value, below(&place, name), message).meaning(near)
             };
             unexpected.iter().take(MOST_ISSUES).map(unknown).collect()
         }
@@ -294,15 +320,17 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
             let words: Vec<&str> =
                 options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let given = error.instance().as_str().unwrap_or_default();
-            let near = meant(given, words.iter().copied());
-            let listed = listed(options.as_array().map_or(&[], Vec::as_slice));
-            vec![at(Aspect::Value, place, format!("The value is not one of {listed}{near}"))]
+            let near = nearest(given, words.iter().copied());
+            let options = options.as_array().map_or(&[][..], Vec::as_slice);
+            let message = format!("The value is not one of {}{}", listed(options), meant(near));
+            let hint = hint::of_values(options, near);
+            vec![Issue { hint, ..at(Aspect::Value, place, message) }]
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             let branches = schema.pointer(error.schema_path().as_str());
-            let told = wanted_types(branches, error.instance());
-            let aspect = if told.is_some() { Aspect::Type } else { Aspect::Value };
-            vec![at(aspect, place, told.unwrap_or_else(|| first_line(error)))]
+            let mismatch = wanted_types(branches, error.instance());
+            let aspect = if mismatch.is_some() { Aspect::Type } else { Aspect::Value };
+            vec![at(aspect, place, mismatch.unwrap_or_else(|| first_line(error)))]
         }
         ValidationErrorKind::Type { .. } => {
             vec![at(Aspect::Type, place, first_line(error))]
@@ -314,8 +342,8 @@ fn of(error: &ValidationError<'_>, schema: &Value) -> Vec<Issue> {
     }
 }
 
-/// What was given in the place of a property that is missing. Where others are forbidden, it is
-/// told of anyway.
+/// The argument that was probably meant as the missing property. If other properties are forbidden,
+/// it has its own issue.
 fn misspelt<'e>(name: &str, error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e str> {
     let keyword = error.schema_path().as_str();
     let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -331,22 +359,22 @@ fn misspelt<'e>(name: &str, error: &'e ValidationError<'_>, schema: &Value) -> O
 /// Values that may be chosen.
 fn listed(options: &[Value]) -> String {
     const MOST: usize = 20;
-    let (mut told, mut length) = (Vec::new(), 0);
+    let (mut parts, mut length) = (Vec::new(), 0);
     for option in options.iter().take(MOST).map(Value::to_string) {
         length += option.len();
-        if length > 512 && !told.is_empty() {
+        if length > 512 && !parts.is_empty() {
             break;
         }
-        told.push(option);
+        parts.push(option);
     }
-    let shown = told.join(", ");
-    match options.len() - told.len() {
+    let shown = parts.join(", ");
+    match options.len() - parts.len() {
         0 => shown,
         more => format!("{shown} and {more} others"),
     }
 }
 
-/// What a choice between types wants, if none of them is what was given.
+/// The issue of a choice between types, if the value has none of them.
 fn wanted_types(branches: Option<&Value>, given: &Value) -> Option<String> {
     let type_of = |branch: &Value| Some(branch.get("type")?.as_str()?.to_owned());
     let wanted: Vec<String> = branches?.as_array()?.iter().map(type_of).collect::<Option<_>>()?;
@@ -359,8 +387,8 @@ fn wanted_types(branches: Option<&Value>, given: &Value) -> Option<String> {
         Value::Object(_) => "object",
     };
     let fits = |wanted: &String| wanted == is || (is == "number" && wanted == "integer");
-    let told = wanted.join(" or ");
-    (!wanted.iter().any(fits)).then(|| format!("The value is not of type {told}"))
+    let types = wanted.join(" or ");
+    (!wanted.iter().any(fits)).then(|| format!("The value is not of type {types}"))
 }
 
 /// The validator's own words. A value that it quotes is the caller's, and may be long.
@@ -370,16 +398,16 @@ fn first_line(error: &ValidationError<'_>) -> String {
     if text.len() <= LONGEST_REASON {
         return text.to_owned();
     }
-    // The schema's own words may hold a secret, of which half would be left (X6).
+    // The schema's text may contain a secret, and cutting would leave half of it (X6).
     let safe = Redactor::default().redact_credentials(text).into_owned();
     safe[..safe.floor_char_boundary(LONGEST_REASON)].to_owned()
 }
 
-fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    nearest(word, known).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
+fn meant(near: Option<&str>) -> String {
+    near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
 }
 
-/// The properties beside the keyword that complained.
+/// The properties beside the violated keyword.
 fn properties(schema: &Value, keyword: &str) -> Vec<String> {
     let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
     let listed = schema.pointer(&format!("{parent}/properties")).and_then(Value::as_object);

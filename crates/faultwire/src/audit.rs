@@ -1,9 +1,8 @@
 //! The audit log: durable before the reply, tamper-evident after it.
 //!
-//! A log is a directory. [`Log::append`] returns once the record is on disk; one sync serves
-//! everybody who waits. Each line names the hash of the one before, and signed checkpoints vouch
-//! for all of them. `docs/audit-format.md` has every detail of the format, and says what it
-//! cannot show.
+//! A log is a directory. [`Log::append`] returns once the record is on disk; one sync covers all
+//! waiting records. Each line has the hash of the one before, and signed checkpoints cover all
+//! lines. `docs/audit-format.md` defines the format, and says what it cannot show.
 
 mod batch;
 mod call;
@@ -11,7 +10,6 @@ mod chain;
 mod check;
 mod checkpoint;
 mod error;
-mod exact;
 mod export;
 mod failure;
 #[cfg(feature = "index")]
@@ -19,6 +17,7 @@ mod filter;
 mod hash;
 #[cfg(feature = "index")]
 mod index;
+mod json_writer;
 mod key;
 pub mod legacy;
 mod line;

@@ -1,13 +1,14 @@
 //! The boundary of a server made with rmcp: whatever a handler does, its client gets one envelope,
 //! recorded before it is sent.
 //!
-//! A handler returns `Result<_, Failure>`; what it does beside that (an error of rmcp's, a panic,
-//! no answer at all) ends here, too. Successes pass as they are, unless the contract wraps them.
+//! A handler returns `Result<_, Failure>`; every other outcome (an error of rmcp, a panic, no
+//! answer) ends here, too. Successes pass unchanged, unless the contract wraps them.
 
 mod answer;
 mod handler;
+mod output;
+mod session_rules;
 mod slot;
-mod turn;
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -20,20 +21,22 @@ use rmcp::model::Tool;
 
 use crate::arguments::Schema;
 use crate::audit::Log;
-use crate::boundary::turn::Standing;
+use crate::boundary::output::Outputs;
+use crate::boundary::session_rules::Standing;
 use crate::manifest::Manifest;
+use crate::output::Output;
 use crate::typed::TypedCode;
 use crate::watch::{caught, keep_stacks};
 
-/// How long a handler may take when nobody says otherwise.
+/// The default deadline of a handler.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A server whose failures are those of the contract of `C`.
 ///
-/// Where the contract has rules for sessions, each boundary is one session: give every connection
-/// its own, or a clone, for which nothing was begun yet. What the handler keeps of a session is its
-/// own to begin anew. Requests over HTTP that stand for themselves, as in the newest protocol, have
-/// no session that lasts: there the gateway keeps them.
+/// If the contract has rules for sessions, each boundary is one session: give every connection its
+/// own boundary, or a clone that has not begun a session. A handler must reset its own session
+/// state. HTTP requests of the modern protocol have no lasting session in the server; there, the
+/// gateway keeps sessions.
 ///
 /// ```
 /// use faultwire::audit::{Log, Options};
@@ -58,10 +61,12 @@ pub struct Boundary<C, H> {
     manifest: Arc<Manifest>,
     /// How many undeclared codes were answered, over all clones.
     undeclared: Arc<AtomicU64>,
-    /// How the session stands, where the contract has rules for it.
+    /// The state of the session, if the contract has rules for sessions.
     standing: Mutex<Standing>,
     /// Schemas of tools, compiled at their first use.
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
+    /// The same for results.
+    outputs: Arc<Outputs>,
     code: PhantomData<fn() -> C>,
 }
 
@@ -73,7 +78,9 @@ struct Settings<H> {
     /// What the handler knows of its session.
     told_session: Option<fn(&H) -> Session>,
     meta: Meta,
-    /// An undeclared code is a failure of its own.
+    /// What happens to results that do not match the tool's output schema.
+    output: Output,
+    /// An undeclared code becomes an internal failure.
     is_strict: bool,
 }
 
@@ -84,7 +91,7 @@ impl<H> Clone for Settings<H> {
 }
 
 impl<C: TypedCode, H: 'static> Boundary<C, H> {
-    /// Stands around a handler. Failures are recorded in this log.
+    /// Wraps a handler. Failures are recorded in this log.
     #[must_use]
     pub fn new(handler: H, log: Log) -> Self {
         keep_stacks::<C>();
@@ -97,55 +104,70 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
                 session: Session::default(),
                 told_session: None,
                 meta: Meta::default(),
+                output: Output::default(),
                 is_strict: cfg!(debug_assertions),
             }),
             manifest: Arc::new(Manifest::of::<H>()),
             undeclared: Arc::default(),
             standing: Mutex::default(),
             schemas: Mutex::default(),
+            outputs: Arc::default(),
             code: PhantomData,
         }
     }
 
-    /// How long a call may take. A minute without it.
+    /// The deadline of a call; one minute by default.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         Arc::make_mut(&mut self.settings).deadline = deadline;
         self
     }
 
-    /// The profile of the contract that is spoken.
+    /// The profile of the contract.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         Arc::make_mut(&mut self.settings).profile = profile;
         self
     }
 
-    /// What is known of every session.
+    /// Facts for every session.
     #[must_use]
     pub fn session(mut self, session: Session) -> Self {
         Arc::make_mut(&mut self.settings).session = session;
         self
     }
 
-    /// How to ask the handler what it knows of its session when a call has failed.
+    /// A function that asks the handler for the facts of its session after a failed call.
     #[must_use]
     pub fn session_from(mut self, told: fn(&H) -> Session) -> Self {
         Arc::make_mut(&mut self.settings).told_session = Some(told);
         self
     }
 
-    /// What is known of every call.
+    /// Facts for every call.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         Arc::make_mut(&mut self.settings).meta = meta;
         self
     }
 
-    /// What happens when a tool of a server with a [manifest](crate::manifest) answers with a code
-    /// that it does not declare, or is not in the manifest itself. If this is true, as it is in debug builds, the client is told an internal
-    /// failure instead, so that a test sees it; else the code passes. Either way it is counted, and
-    /// marked in the log.
+    /// What happens to a success that does not match the output schema of its tool. By default, it
+    /// passes and is recorded.
+    #[must_use]
+    pub fn output(mut self, output: Output) -> Self {
+        Arc::make_mut(&mut self.settings).output = output;
+        self
+    }
+
+    /// How many successes did not match the output schema of their tool, over all clones.
+    pub fn mismatched(&self) -> u64 {
+        self.outputs.mismatched.load(Ordering::Relaxed)
+    }
+
+    /// What happens if a tool of a server with a [manifest](crate::manifest) answers with a code
+    /// that it does not declare, or is not in the manifest. If this is true, which is the default
+    /// in debug builds, the client gets an internal failure instead, so that tests notice it;
+    /// otherwise the code passes. In both cases it is counted and marked in the log.
     #[must_use]
     pub fn strict(mut self, is_strict: bool) -> Self {
         Arc::make_mut(&mut self.settings).is_strict = is_strict;
@@ -162,12 +184,12 @@ impl<C: TypedCode, H: 'static> Boundary<C, H> {
         &self.inner
     }
 
-    /// The session as the handler knows it, else as it was told to all.
+    /// The session's facts from the handler, otherwise those that were set for all.
     fn known_session(&self) -> Session {
         let Session { id, client, role, workspace_root, phase, plan_hash } =
             self.settings.session.clone();
         let told = self.settings.told_session;
-        // Whoever cannot tell its session does not keep the failure from being told.
+        // A handler that cannot report its session must not prevent the answer.
         let told = told.and_then(|told| caught(|| told(&self.inner)).ok()).unwrap_or_default();
         Session {
             id: told.id.or(id),
@@ -201,6 +223,7 @@ impl<C, H: Clone> Clone for Boundary<C, H> {
             undeclared: Arc::clone(&self.undeclared),
             standing: Mutex::default(),
             schemas: Mutex::default(),
+            outputs: Arc::clone(&self.outputs),
             code: PhantomData,
         }
     }

@@ -1,5 +1,4 @@
-//! The other side: what a client makes of a failure, in whichever of the loaded contracts it was
-//! told.
+//! The client's side: reads a failure in any of the loaded contracts and decides what to do.
 //!
 //! ```
 //! use faultwire::client::{Ask, Reader};
@@ -18,6 +17,29 @@
 //! assert_eq!(verdict.delay.unwrap().as_secs(), 2);
 //! assert_eq!(verdict.code.as_deref(), Some("governance.rate_limited"));
 //! ```
+//!
+//! A failure in an unknown contract may be classified in the result's `_meta`, as in a proposal for
+//! MCP (pull request 3312 of the specification; this may change with it). If the server says that
+//! it is retryable, this counts like a retryable code: only for a tool that may run twice.
+//!
+//! ```
+//! use faultwire::client::{Ask, Reader};
+//! use faultwire::contract::Safety;
+//! use serde_json::json;
+//!
+//! let result = json!({
+//!     "content": [{ "type": "text", "text": "The mail service is restarting" }],
+//!     "isError": true,
+//!     "_meta": { "io.modelcontextprotocol/toolFailure": {
+//!         "class": "reliability", "code": "restarting", "retryable": true, "correlationId": "7f3a",
+//!         "agentGuidance": "Try again in a minute." } },
+//! });
+//! let told = Reader::builtin().result(&result).expect("it is a failure");
+//! assert!(!told.verdict(&Ask::default()).retry);
+//! let verdict = told.verdict(&Ask { safety: Safety::ReadOnly, ..Ask::default() });
+//! assert!(verdict.retry);
+//! assert_eq!(verdict.action, "Try again in a minute.");
+//! ```
 
 #[cfg(feature = "rmcp-client")]
 mod retrying;
@@ -26,8 +48,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faultwire_contract::{
-    BUILTINS, CONTRACT_META, Contract, Outcome, Question, ReadError, Reason, Report, RetryClass,
-    Safety, Surface, decide,
+    BUILTINS, Backoff, CONTRACT_META, Contract, ENVELOPE_META, FailureClass, Outcome, Question,
+    ReadError, Reason, Report, RetryClass, Safety, Stamp, Surface, ToolFailure, decide,
 };
 use serde_json::Value;
 
@@ -35,8 +57,15 @@ use crate::edge;
 #[cfg(feature = "rmcp-client")]
 pub use retrying::Retrying;
 
-/// What is said of a code that no loaded contract knows.
-const UNKNOWN_ACTION: &str = "Nobody here knows this failure; do not send the call again.";
+/// The action for a code that no loaded contract has.
+const UNKNOWN_ACTION: &str = "This failure is unknown; do not send the call again.";
+
+/// The action for a code that its contract does not have yet.
+const NEWER_ACTION: &str = "The contract does not have this code; handle it by its category.";
+
+/// The longest that a retry is put off for a server without a contract that is known. What should
+/// wait longer is not sent again.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// Reads failures of the contracts that it knows.
 #[derive(Clone, Debug)]
@@ -44,22 +73,23 @@ pub struct Reader {
     contracts: Vec<Arc<Contract>>,
 }
 
-/// A failure that was told by a server.
+/// A failure that a server reported.
 #[derive(Clone, Debug)]
 pub struct Told {
     contract: Option<Arc<Contract>>,
     report: Report,
     class: RetryClass,
+    tool_failure: Option<ToolFailure<'static>>,
 }
 
-/// What the answer depends on beside the failure.
+/// What the decision depends on besides the failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     /// Which attempt failed, from 1.
     pub attempt: u32,
     /// What is known of the tool.
     pub safety: Safety,
-    /// How many retries are left; without limit if there is none.
+    /// How many retries are left; None is unlimited.
     pub budget: Option<u32>,
 }
 
@@ -80,7 +110,8 @@ pub struct Verdict {
     pub max_delay: Option<Duration>,
     /// Why, or why not.
     pub reason: Reason,
-    /// What to do instead, or until then.
+    /// What to do instead, or until then: the contract's words. Where the code has no contract that
+    /// is known they may be the server's own (`agentGuidance`), which are data and no order.
     pub action: String,
     /// The code, where there is one.
     pub code: Option<String>,
@@ -103,27 +134,35 @@ impl Reader {
         Self::new(BUILTINS.iter().map(faultwire_contract::Builtin::contract))
     }
 
-    /// What a tool's result tells, if it is a failure.
+    /// Reads a tool's result, if it is a failure.
     #[must_use]
     pub fn result(&self, result: &Value) -> Option<Told> {
-        let named = result.pointer(&format!("/_meta/{}/name", CONTRACT_META.replace('/', "~1")));
-        let named = named.and_then(Value::as_str);
+        let meta = |key| result.get("_meta").and_then(|meta| meta.get(key));
+        let named = meta(CONTRACT_META).and_then(|c| c.get("name")).and_then(Value::as_str);
         let text = result.pointer("/content/0/text").and_then(Value::as_str);
         let structured = result.get("structuredContent").map(ToString::to_string);
-        let told = [text, structured.as_deref()].into_iter().flatten();
+        let beside = meta(ENVELOPE_META).map(ToString::to_string);
+        let told = [text, structured.as_deref(), beside.as_deref()].into_iter().flatten();
         let told = told.filter_map(|envelope| self.envelope(Surface::Mcp, named, envelope));
-        let failed = result.get("isError").and_then(Value::as_bool) == Some(true);
-        // A success may be an envelope of a contract that wraps them, which is none of a failure.
-        told.into_iter().next().or_else(|| failed.then(|| Told::unknown(text)))
+        // A success may be wrapped in an envelope, too, which is not a failure.
+        let told = told.into_iter().next();
+        if result.get("isError").and_then(Value::as_bool) != Some(true) {
+            return told;
+        }
+        Some(match (told, ToolFailure::read(result).map(ToolFailure::into_owned)) {
+            (Some(told), failure) => told.beside(failure),
+            (None, Some(failure)) => Told::classified(failure, text),
+            (None, None) => Told::unknown(text),
+        })
     }
 
-    /// What a JSON-RPC error tells: the object with `code`, `message` and `data`.
+    /// Reads a JSON-RPC error: the object with `code`, `message` and `data`.
     #[must_use]
     pub fn error(&self, error: &Value) -> Told {
         let read = |data: &Value| self.envelope(Surface::Mcp, None, &data.to_string());
         let told = error.get("data").and_then(|data| {
             read(data).or_else(|| {
-                // Where the protocol wants members of its own, the envelope stands beside them.
+                // If the protocol requires members in `data`, the envelope is beside them.
                 let mut data = data.as_object()?.clone();
                 data.retain(|name, _| name != "supported" && name != "requested");
                 read(data.get("envelope").unwrap_or(&Value::Object(data.clone())))
@@ -132,7 +171,7 @@ impl Reader {
         told.unwrap_or_else(|| Told::unknown(error.get("message").and_then(Value::as_str)))
     }
 
-    /// What an answer over HTTP tells, if its status is a failure. `retry_after` is the header.
+    /// Reads an HTTP response, if its status is a failure. `retry_after` is the header.
     #[must_use]
     pub fn http(&self, status: u16, retry_after: Option<&str>, body: &[u8]) -> Option<Told> {
         if status < 400 {
@@ -165,8 +204,8 @@ impl Reader {
 }
 
 impl Told {
-    /// What was read of an envelope of this contract. A code of a newer version is taken by its
-    /// category; anything else that could not be read stays the error that it is.
+    /// The failure in an envelope of this contract. A code of a newer version is handled by its
+    /// category; any other read error is returned.
     pub fn of(
         contract: &Arc<Contract>,
         read: Result<Report, ReadError>,
@@ -184,11 +223,11 @@ impl Told {
             Err(ReadError::Contradiction { code, .. }) => (Report::new(code), RetryClass::Never),
             Err(other) => return Err(other),
         };
-        Ok(Self { contract: Some(Arc::clone(contract)), report, class })
+        Ok(Self { contract: Some(Arc::clone(contract)), report, class, tool_failure: None })
     }
 
-    /// What a body tells that is no envelope of this contract, if it says that it is not worth a
-    /// retry, or names a code of the contract: then the safe answer is to stop.
+    /// Reads a body that is not an envelope of this contract, if it says that it is not retryable
+    /// or names a code of the contract: then the safe decision is to stop.
     #[must_use]
     pub fn stopping(contract: &Arc<Contract>, body: &[u8]) -> Option<Self> {
         let body: Value = serde_json::from_slice(body).ok()?;
@@ -203,23 +242,43 @@ impl Told {
             (stops || contract.code(code).is_some()).then(|| code.to_owned())
         })?;
         let report = Report::new(code);
-        Some(Self { contract: Some(Arc::clone(contract)), report, class: RetryClass::Never })
+        let contract = Some(Arc::clone(contract));
+        Some(Self { contract, report, class: RetryClass::Never, tool_failure: None })
     }
 
-    /// A failure in words that nobody agreed on.
+    /// A failure in an unknown format.
     fn unknown(message: Option<&str>) -> Self {
         let message = message.map(str::to_owned);
         let report = Report { message, ..Report::default() };
-        Self { contract: None, report, class: RetryClass::Never }
+        Self { contract: None, report, class: RetryClass::Never, tool_failure: None }
     }
 
-    /// The contract that it was told in, if it is one that is known.
+    /// A failure in no contract that is known, classified by the server that it is of.
+    fn classified(failure: ToolFailure<'static>, message: Option<&str>) -> Self {
+        let class = if failure.retryable { RetryClass::Backoff } else { RetryClass::Never };
+        let report = Report {
+            message: message.map(str::to_owned),
+            retry: Some(class),
+            next: failure.agent_guidance.as_deref().map(str::to_owned),
+            ..Report::new(&*failure.code)
+        };
+        Self { contract: None, report, class, tool_failure: None }.beside(Some(failure))
+    }
+
+    /// The same with the facts beside the envelope. The envelope takes precedence.
+    fn beside(mut self, failure: Option<ToolFailure<'static>>) -> Self {
+        let id = failure.as_ref().and_then(|failure| failure.correlation_id.as_deref());
+        self.report.incident = self.report.incident.take().or_else(|| id.map(str::to_owned));
+        Self { tool_failure: failure, ..self }
+    }
+
+    /// The contract of the failure, if it is known.
     #[must_use]
     pub fn contract(&self) -> Option<&Arc<Contract>> {
         self.contract.as_ref()
     }
 
-    /// Everything that was told.
+    /// The whole report.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
@@ -231,43 +290,71 @@ impl Told {
         Some(&*self.report.code).filter(|code| !code.is_empty())
     }
 
+    /// How the result's `_meta` classifies it, if it does.
+    #[must_use]
+    pub fn tool_failure(&self) -> Option<&ToolFailure<'static>> {
+        self.tool_failure.as_ref()
+    }
+
     /// What to do about it (O6). A tool that may have run is called again only if that is safe.
     #[must_use]
     pub fn verdict(&self, ask: &Ask) -> Verdict {
+        self.verdict_at(ask, &edge::moment())
+    }
+
+    /// The same at this moment and with this random number.
+    #[must_use]
+    pub fn verdict_at(&self, ask: &Ask, stamp: &Stamp) -> Verdict {
         let row = self.contract.as_ref().and_then(|contract| contract.code(&self.report.code));
         let known = self.report.outcome.or_else(|| row?.outcome);
         let fixed = row.and_then(|row| row.after).filter(|_| self.class == RetryClass::After);
-        let decided = self.contract.as_ref().map(|contract| {
-            let stamp = edge::stamp(contract);
-            decide(&Question {
-                class: self.class,
-                named_delay: self.report.delay(stamp.now_ms).or(fixed),
-                outcome: known.unwrap_or(Outcome::MaybeExecuted),
-                safety: ask.safety,
-                attempt: ask.attempt,
-                budget: ask.budget,
-                backoff: contract.retry.backoff,
-                random: stamp.random,
-            })
+        let not_before = self.tool_failure.as_ref().and_then(|failure| failure.delay(stamp.now_ms));
+        // A contract itself says what may be retried, and after which delay.
+        let is_short = not_before.is_none_or(|delay| delay <= LONGEST_WAIT);
+        let can_wait = is_short || self.contract.is_some();
+        let decided = decide(&Question {
+            class: if can_wait { self.class } else { RetryClass::Never },
+            named_delay: self.report.delay(stamp.now_ms).or(not_before).or(fixed),
+            outcome: known.unwrap_or(Outcome::MaybeExecuted),
+            safety: ask.safety,
+            attempt: ask.attempt,
+            budget: ask.budget,
+            backoff: self.contract.as_ref().map_or_else(Backoff::default, |c| c.retry.backoff),
+            random: stamp.random,
         });
         let (delay, max_delay, reason) = match decided {
-            Some(faultwire_contract::Verdict::Retry { delay, ceiling }) => {
+            faultwire_contract::Verdict::Retry { delay, ceiling } => {
                 (Some(delay), Some(ceiling), Reason::Retryable)
             }
-            Some(faultwire_contract::Verdict::Stop(reason)) => (None, None, reason),
-            None => (None, None, Reason::NeverRetried),
+            faultwire_contract::Verdict::Stop(reason) => (None, None, reason),
         };
-        let category = "The contract does not know this code; treat it by its category.";
-        let stranger = if self.contract.is_some() { category } else { UNKNOWN_ACTION };
         Verdict {
             retry: delay.is_some(),
             delay,
             max_delay,
             reason,
-            action: row.map_or(stranger, |row| &row.action).to_owned(),
+            action: row.map_or_else(|| self.strange_action(), |row| &row.action).to_owned(),
             code: self.code().map(str::to_owned),
             contract: self.contract.as_ref().map(|contract| contract.name.clone()),
             incident: self.report.incident.clone(),
         }
+    }
+
+    /// What to do about a code that has no row here.
+    fn strange_action(&self) -> &str {
+        match &self.tool_failure {
+            _ if self.contract.is_some() => NEWER_ACTION,
+            Some(failure) => failure.agent_guidance.as_deref().unwrap_or(advice(failure.class)),
+            None => UNKNOWN_ACTION,
+        }
+    }
+}
+
+/// What to do about a failure of which only the class is known.
+fn advice(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Capability => "The call cannot succeed as it is; change it or do without it.",
+        FailureClass::Reliability => "The service failed; check the call's effect before a retry.",
+        FailureClass::Governance => "A policy refused the call; get permission before a retry.",
     }
 }

@@ -1,4 +1,4 @@
-//! A failure in the making: its code is chosen, and it is told what else is known, by name (W7).
+//! A failure under construction: its code is chosen, and other facts are set by name (W7).
 
 use std::error::Error;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::edge;
 use crate::typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
 
-/// A failure of one code. Which options there are depends on the code's row.
+/// A failure of one code. The available options depend on the code's row.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,17 +24,17 @@ use crate::typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, Ty
 /// assert_eq!(fault.retry_after(), Some(Duration::from_secs(6)));
 /// ```
 ///
-/// A delay where the code is never retried does not compile:
+/// A delay on a code that is never retried does not compile:
 ///
 /// ```compile_fail
 /// # use std::time::Duration;
 /// faultwire::owlclaw::auth_forbidden().after(Duration::from_secs(6));
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "it is only told when it is returned"]
+#[must_use = "a failure has no effect unless it is returned"]
 pub struct Draft<R> {
     report: Report,
-    /// Why its details are no JSON, if they are not.
+    /// Why its details are not JSON, if they are not.
     unfit: Vec<String>,
     row: PhantomData<R>,
 }
@@ -52,7 +52,7 @@ impl<R: Row> Draft<R> {
         if self.unfit.is_empty() {
             return report;
         }
-        // Only now, so that it does not matter what else was told when.
+        // Only done here, so that the order of the setters does not matter.
         details::settle(contract, report, Err(self.unfit))
     }
 
@@ -68,7 +68,8 @@ impl<R: Row> Draft<R> {
         self
     }
 
-    /// Facts for the client. What is no JSON makes it the contract's internal failure (W5).
+    /// Facts for the client. Details that are not JSON make it the contract's internal failure
+    /// (W5).
     pub fn details<T: Serialize + ?Sized>(mut self, facts: &T) -> Self {
         (self.report.details, self.unfit) = match details::from(facts) {
             Ok(value) => (Some(value), Vec::new()),
@@ -83,7 +84,7 @@ impl<R: Row> Draft<R> {
         self
     }
 
-    /// The failure underneath, where it is no error of Rust.
+    /// The underlying failure, if it is not a Rust error.
     pub fn cause_value(mut self, value: Value) -> Self {
         self.report.cause = Some(value);
         self
@@ -101,7 +102,7 @@ impl<R: Row> Draft<R> {
         self
     }
 
-    /// When a limit resets, as the platform said it.
+    /// When a limit resets, in the platform's own form.
     pub fn resets_at(mut self, reset: Reset) -> Self
     where
         R: TakesDelay,

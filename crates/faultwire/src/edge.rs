@@ -8,12 +8,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use faultwire_contract::{Contract, Stamp};
 
 /// What a fault is stamped with.
-#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
 pub(crate) fn stamp(contract: &Contract) -> Stamp {
+    Stamp { show_stack: shows_stack(contract), ..moment() }
+}
+
+/// The time, and a random number.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the clock")]
+pub(crate) fn moment() -> Stamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let random = getrandom::u64().unwrap_or_default();
-    Stamp { now_ms, random, show_stack: shows_stack(contract) }
+    Stamp { now_ms, random, show_stack: false }
 }
 
 /// A moment to measure from.

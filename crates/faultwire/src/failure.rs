@@ -1,31 +1,29 @@
 //! A failure on its way to the boundary: what a handler returns.
 
-use std::error::Error;
 use std::marker::PhantomData;
 
 use faultwire_contract::{Caller, Condition, Fault, FaultError, Report, Stamp};
 
 use crate::edge;
-use crate::set::{CodeSet, Widened};
+use crate::set::CodeSet;
 use crate::typed::TypedCode;
-use crate::unknown::Unknown;
 
-/// What went wrong, under a contract: any of its codes, or [some](crate::codes!). Any error becomes one by `?`, with the code that the
-/// contract has for what nobody expected:
+/// What went wrong, under a contract: any of its codes, or [some](crate::codes!). `?` converts any
+/// error, with the contract's code for unexpected errors:
 ///
 /// ```
-/// use faultwire::{ResultExt, kaiza};
-/// use kaiza::{Code, Failure};
+/// use faultwire::{ResultExt, standard};
+/// use standard::{Code, Failure};
 ///
 /// fn read(path: &str) -> Result<String, Failure> {
 ///     if path.contains("..") {
-///         return Err(kaiza::path_traversal_blocked().message("The path leads outside").into());
+///         return Err(standard::permission_denied().message("The path leads outside").into());
 ///     }
-///     Ok(std::fs::read_to_string(path).fault(Code::FileReadFailed)?)
+///     Ok(std::fs::read_to_string(path).fault(Code::NotFound)?)
 /// }
 ///
-/// assert_eq!(read("../x").unwrap_err().code(), Code::PathTraversalBlocked);
-/// assert_eq!(read("/nosuch").unwrap_err().code(), Code::FileReadFailed);
+/// assert_eq!(read("../x").unwrap_err().code(), Code::PermissionDenied);
+/// assert_eq!(read("/nosuch").unwrap_err().code(), Code::NotFound);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Failure<S> {
@@ -54,25 +52,19 @@ impl<S: CodeSet> Failure<S> {
         S::Code::from_id(&self.report.code).unwrap_or_else(fallback)
     }
 
-    /// What is told of it, before the contract has made it fit for a client.
+    /// Its report, before the contract redacts it for a client.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// The same for whoever adds what the boundary knows.
+    /// The same, for adding facts that the boundary knows.
     pub fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }
 
     pub(crate) fn into_report(self) -> Report {
         *self.report
-    }
-
-    /// For a larger set of codes, which `into` makes it a failure of.
-    #[must_use]
-    pub fn widen(self) -> Widened<S> {
-        Widened::from_smaller(self)
     }
 
     /// The fault that it is, as of now.
@@ -88,7 +80,7 @@ impl<S: CodeSet> Failure<S> {
         self.into_fault_for(stamp, &Caller::default())
     }
 
-    /// The same for a client of whom more is known: what it may see, and what it sent.
+    /// The same for a known client: what it may see, and what it sent.
     #[must_use]
     pub fn into_fault_for(self, stamp: &Stamp, caller: &Caller<'_>) -> Fault {
         let contract = S::Code::contract();
@@ -113,43 +105,5 @@ fn fallback<C: TypedCode>() -> C {
     match C::from_id(&C::contract().fallback().id) {
         Some(code) => code,
         None => unreachable!("the fallback is a code of the contract"),
-    }
-}
-
-/// The code is the contract's fallback, which every tool may answer.
-impl<S: CodeSet, E: Error + 'static> From<E> for Failure<S> {
-    fn from(error: E) -> Self {
-        Self::told(Failure::<S::Code>::from_unknown(error, Report::default()).into_report())
-    }
-}
-
-/// Gives errors a code on their way.
-pub trait ResultExt<T, E> {
-    /// The error is a failure of this code, with the error underneath.
-    fn fault<C: TypedCode>(self, code: C) -> Result<T, Failure<C>>
-    where
-        E: Error + 'static;
-
-    /// The error is whatever this makes of it: a `match` that names every case does not compile
-    /// until a new one is mapped (W9).
-    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
-        self,
-        make: impl FnOnce(E) -> F,
-    ) -> Result<T, Failure<S>>;
-}
-
-impl<T, E> ResultExt<T, E> for Result<T, E> {
-    fn fault<C: TypedCode>(self, code: C) -> Result<T, Failure<C>>
-    where
-        E: Error + 'static,
-    {
-        self.map_err(|error| Failure::from_unknown(Unknown::from(error), Report::new(code.id())))
-    }
-
-    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
-        self,
-        make: impl FnOnce(E) -> F,
-    ) -> Result<T, Failure<S>> {
-        self.map_err(|error| make(error).into())
     }
 }

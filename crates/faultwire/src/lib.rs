@@ -2,55 +2,50 @@
 //!
 //! # Codes that cannot be wrong
 //!
-//! A contract is one TOML file. [`contract!`] makes a module of it: an exhaustive enum of its
-//! codes, and a function for each of them that takes only what the code allows. The five
-//! contracts that come along are modules already, such as [`owlclaw`].
+//! A contract is one TOML file. [`contract!`] generates a module from it: an exhaustive enum of its
+//! codes, and a function for each code that only accepts what the code allows. The built-in
+//! contracts are modules already: [`standard`], for servers without their own codes, and five
+//! published ones.
 //!
 //! ```
 //! use std::time::Duration;
-//! use faultwire::owlclaw::{self, Code, Failure};
+//! use faultwire::standard::{self, Code, Failure};
 //!
-//! assert_eq!(Code::GovernanceRateLimited.status(), 429);
+//! assert_eq!(Code::RateLimited.status(), 429);
 //!
-//! let failure: Failure = owlclaw::governance_rate_limited()
-//!     .message("Ten calls a minute are enough")
+//! let failure: Failure = standard::rate_limited()
+//!     .message("Ten calls a minute are allowed")
 //!     .after(Duration::from_secs(6))
 //!     .into();
-//! assert_eq!(failure.code(), Code::GovernanceRateLimited);
+//! assert_eq!(failure.code(), Code::RateLimited);
 //! ```
 //!
 //! A delay on a code that is never retried does not compile, nor does a status that the row does
-//! not list, nor a `match` that forgets a code.
+//! not list, nor a `match` that misses a code.
 //!
 //! # Failures from anything
 //!
-//! A handler returns `Result<_, Failure>`. Errors become one by `?`, with the contract's code for
-//! what nobody expected; [`ResultExt`] gives them another.
+//! A handler returns `Result<_, Failure>`. `?` converts any error, with the contract's code for
+//! unexpected errors; [`ResultExt`] sets another code.
 //!
 //! ```
 //! use faultwire::ResultExt;
-//! use faultwire::kaiza::{Code, Failure};
+//! use faultwire::standard::{Code, Failure};
 //!
 //! fn settings(path: &str) -> Result<u8, Failure> {
-//!     let text = std::fs::read_to_string(path).fault(Code::FileReadFailed)?;
+//!     let text = std::fs::read_to_string(path).fault(Code::NotFound)?;
 //!     Ok(text.trim().parse::<u8>()?)
 //! }
 //!
 //! let failure = settings("/nosuch").unwrap_err();
-//! assert_eq!(failure.code(), Code::FileReadFailed);
+//! assert_eq!(failure.code(), Code::NotFound);
 //! assert_eq!(failure.report().cause.as_ref().unwrap()["code"], "NotFound");
 //! ```
 //!
 //! # A server whose failures are all the same
 //!
-#![cfg_attr(
-    feature = "rmcp",
-    doc = "[`Boundary`] stands around a handler of rmcp (feature `rmcp`)."
-)]
-#![cfg_attr(
-    not(feature = "rmcp"),
-    doc = "`Boundary` stands around a handler of rmcp (feature `rmcp`)."
-)]
+#![cfg_attr(feature = "rmcp", doc = "[`Boundary`] wraps a handler of rmcp (feature `rmcp`).")]
+#![cfg_attr(not(feature = "rmcp"), doc = "`Boundary` wraps a handler of rmcp (feature `rmcp`).")]
 //! Errors, panics, timeouts, bad arguments and tools that do not exist all reach the client as one
 //! envelope, recorded in the [audit log](audit) before it is sent.
 #![cfg_attr(feature = "rmcp", doc = "\n")]
@@ -69,30 +64,32 @@
 )]
 //!
 //! ```
-//! use faultwire::{Failure, tuitbot};
+//! use faultwire::{Failure, standard};
 //!
 //! faultwire::codes! {
 //!     /// What looking something up may end in.
-//!     pub Reading of tuitbot { NotFound, XRateLimited }
+//!     pub Reading of standard { NotFound, RateLimited }
 //! }
 //!
 //! fn look_up(id: &str) -> Result<String, Failure<Reading>> {
-//!     Err(tuitbot::not_found().message(format!("There is no {id}")).into())
+//!     Err(standard::not_found().message(format!("There is no {id}")).into())
 //! }
-//! assert_eq!(look_up("t1").unwrap_err().code(), tuitbot::Code::NotFound);
+//! assert_eq!(look_up("t1").unwrap_err().code(), standard::Code::NotFound);
 //! ```
 //!
 //! # The other side
 //!
-//! [`client`] reads a failure in whichever contract it was told, and says whether to call again,
-//! when, and what to do instead.
+//! [`client`] reads a failure in any contract, and says whether and when to call again, and what to
+//! do instead.
 //!
 //! ```
 //! use faultwire::client::{Ask, Reader};
 //! use serde_json::json;
 //!
-//! let envelope = json!({ "code": "TOKEN_SESSION_LOCKED", "message": "Session is locked",
-//!                        "retry": { "kind": "retryable_after_ms", "afterMs": 2000 } });
+//! let envelope = json!({ "error": {
+//!     "code": "rate_limited", "message": "Too many calls", "next": "Wait 2 seconds, then call again.",
+//!     "retryable": true, "retry_after": 2, "outcome": "not_sent", "incident_id": "inc_1",
+//! } });
 //! let result = json!({ "isError": true,
 //!                      "content": [{ "type": "text", "text": envelope.to_string() }] });
 //!
@@ -100,29 +97,29 @@
 //! let verdict = told.verdict(&Ask::default());
 //! assert!(verdict.retry);
 //! assert_eq!(verdict.delay.unwrap().as_millis(), 2000);
-//! assert_eq!(verdict.contract.as_deref(), Some("workrail"));
+//! assert_eq!(verdict.contract.as_deref(), Some("standard"));
 //! ```
 //!
 //! # By hand
 //!
-//! What all of these do, step by step:
+//! The steps behind all of these:
 //!
 //! ```
 //! use faultwire::audit::{Call, Log, Options};
 //! use faultwire::contract::{Fault, Profile, Report, Stamp, Surface, builtin};
 //!
 //! # let dir = std::env::temp_dir().join(format!("faultwire-lib-{}", std::process::id()));
-//! let contract = builtin("workrail").unwrap();
+//! let contract = builtin("standard").unwrap();
 //! let log = Log::open(&dir, Options::default())?;
 //!
-//! let report = Report { tool: Some("advance".into()), ..Report::new("TIMEOUT") };
+//! let report = Report { tool: Some("advance".into()), ..Report::new("timeout") };
 //! let fault = Fault::new(&contract, report, &Stamp::default())?;
 //! let call = Call { client: Some("desktop".into()), ..Call::default() };
 //!
 //! // Recorded first, then given back to be sent.
 //! let answer = log.answer(fault, &call, Surface::Mcp, Profile::default());
 //! assert!(answer.receipt.is_some());
-//! assert!(answer.envelope.starts_with(br#"{"code":"TIMEOUT""#));
+//! assert!(answer.envelope.starts_with(br#"{"error":{"code":"timeout""#));
 //! # log.close()?;
 //! # std::fs::remove_dir_all(dir)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -143,40 +140,43 @@ mod edge;
 mod failure;
 #[cfg(feature = "rmcp")]
 mod manifest;
-#[cfg(feature = "tower")]
-mod obedient;
+#[cfg(feature = "arguments")]
+pub mod output;
 #[cfg(feature = "axum")]
 mod problem;
+#[cfg(feature = "tower")]
+mod retry_policy;
 mod set;
 mod typed;
 mod unknown;
 #[cfg(any(feature = "rmcp", feature = "axum"))]
 mod watch;
+mod widen;
 
 #[cfg(feature = "rmcp")]
 pub use boundary::Boundary;
 pub use builtin::*;
 pub use draft::Draft;
-pub use failure::{Failure, ResultExt};
+pub use failure::Failure;
 pub use faultwire_contract as contract;
 /// Makes a module of typed codes from a contract file.
 ///
 /// ```
-/// faultwire::contract!(pub mod errors = "../../contracts/owlclaw.toml");
+/// faultwire::contract!(pub mod errors = "../../contracts/standard.toml");
 ///
 /// use errors::{Code, Failure};
 ///
 /// fn served(calls: u32) -> Result<&'static str, Failure> {
 ///     if calls > 10 {
-///         return Err(errors::governance_rate_limited().message("Ten are enough").into());
+///         return Err(errors::rate_limited().message("Ten calls are allowed").into());
 ///     }
 ///     Ok("tea")
 /// }
 ///
 /// fn main() {
 ///     assert_eq!(served(1).unwrap(), "tea");
-///     assert_eq!(served(11).unwrap_err().code(), Code::GovernanceRateLimited);
-///     const STATUS: u16 = Code::GovernanceRateLimited.status();
+///     assert_eq!(served(11).unwrap_err().code(), Code::RateLimited);
+///     const STATUS: u16 = Code::RateLimited.status();
 ///     assert_eq!(STATUS, 429);
 /// }
 /// ```
@@ -222,15 +222,16 @@ pub use manifest::Manifest;
 pub mod __manifest {
     pub use crate::manifest::{Declared, Part, Raises, assert, contract_of, inventory, only};
 }
-#[cfg(feature = "tower")]
-pub use obedient::Obedient;
 #[cfg(feature = "axum")]
 pub use problem::{ProblemLayer, Problems};
+#[cfg(feature = "tower")]
+pub use retry_policy::RetryPolicy;
 #[doc(hidden)]
 pub use set::listed as __listed;
-pub use set::{CodeSet, Listed, Widen, Widened};
+pub use set::{CodeSet, Listed};
 pub use typed::{HasStatus, KeepsData, MayRepeat, MayStop, Row, TakesDelay, TypedCode};
-pub use unknown::Unknown;
+pub use unknown::{ResultExt, Unknown};
+pub use widen::{Widen, Widened};
 
 /// The examples of the README compile, too.
 #[cfg(doctest)]

@@ -1,13 +1,13 @@
 //! What each tool of a server needs and may answer (T6), collected from the code that registers it:
-//! [`#[manifest]`](crate::manifest) stands on the `impl` block of the tools, `#[declare(…)]` on
-//! each of them, and the codes are those of the tool's own type.
+//! [`#[manifest]`](crate::manifest) is put on the `impl` block of the tools and `#[declare(…)]` on
+//! each tool; the codes are those of the tool's return type.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use faultwire_contract::{Aspect, Condition, Contract};
+use faultwire_contract::{Aspect, Condition, Contract, nearest};
 use rmcp::model::Tool;
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -98,8 +98,8 @@ inventory::collect!(Part);
 /// A tool's type, which has its codes.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "a tool in a manifest returns `Result<_, Failure<…>>`, not `{Self}`",
-    label = "this does not say which codes it may answer"
+    message = "a tool in a manifest must return `Result<_, Failure<…>>`, not `{Self}`",
+    label = "this type does not say which codes the tool may answer"
 )]
 pub trait Raises {
     type Set: CodeSet;
@@ -145,17 +145,20 @@ impl Manifest {
         let known = self.contract.get_or_insert(contract);
         if known.name != contract.name {
             let (one, other) = (&known.name, &contract.name);
-            self.mistakes.push(format!("{name} answers in {other}, the others in {one}"));
+            self.mistakes
+                .push(format!("{name} uses contract {other}, but the other tools use {one}"));
         }
         for profile in facts.profiles {
             if !contract.profiles.iter().any(|known| known == profile) {
                 let known = contract.profiles.join(", ");
-                self.mistakes.push(format!("{name}: {profile:?} is no profile of {known}"));
+                self.mistakes.push(format!("{name}: {profile:?} is not a profile of {known}"));
             }
         }
         let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
         if facts.mutation && read_only == Some(true) {
-            self.mistakes.push(format!("{name} changes things, and its annotations deny it"));
+            self.mistakes.push(format!(
+                "{name} is a mutation, but its annotations say that it is read-only"
+            ));
         }
         let entry = Entry { facts, codes: codes(contract, &facts.codes) };
         if self.tools.insert(name.clone(), entry).is_some() {
@@ -173,6 +176,12 @@ impl Manifest {
     #[must_use]
     pub fn has(&self, tool: &str) -> bool {
         self.tools.contains_key(tool)
+    }
+
+    /// The tool that may have been meant by a name that is not there.
+    #[must_use]
+    pub fn nearest(&self, tool: &str) -> Option<&str> {
+        nearest(tool, self.tools.keys().map(String::as_str))
     }
 
     /// Whether this tool may answer with this code.
@@ -195,11 +204,11 @@ impl Manifest {
             return Some(first.clone());
         }
         let json = self.to_json();
-        let Some(committed) = committed else { return Some("there is no such file".to_owned()) };
+        let Some(committed) = committed else { return Some("the file does not exist".to_owned()) };
         if committed == json {
             return None;
         }
-        Some(format!("the tools are not what it says{}", differences(committed, &json)))
+        Some(format!("the file does not match the tools{}", differences(committed, &json)))
     }
 }
 
@@ -257,7 +266,7 @@ impl Serialize for Manifest {
     }
 }
 
-/// A tool, as it is written.
+/// A tool, as it is serialized.
 struct Row<'a> {
     name: &'a str,
     entry: &'a Entry,
@@ -285,8 +294,8 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// Fails unless the committed manifest of a server is what its code says (T6). Without the name of
-/// a server it is the one that the crate has.
+/// Fails unless the committed manifest of a server matches its code (T6). Without the name of a
+/// server, it checks the crate's only one.
 ///
 /// ```standalone_crate
 /// use faultwire::owlclaw::Failure;
@@ -309,8 +318,8 @@ impl Serialize for Row<'_> {
 /// faultwire::assert_manifest!(Harbour, "tests/data/harbour.json");
 /// ```
 ///
-/// The path begins at the directory of the crate's `Cargo.toml`. The file is written with
-/// `FAULTWIRE_UPDATE=1` in the environment of the test.
+/// The path is relative to the directory of the crate's `Cargo.toml`. Run the test with
+/// `FAULTWIRE_UPDATE=1` to write the file.
 #[macro_export]
 macro_rules! assert_manifest {
     ($server:ty, $path:expr $(,)?) => {
@@ -341,8 +350,8 @@ pub fn only() -> Result<Manifest, String> {
     let names: Vec<&str> = servers.values().copied().collect();
     match *servers.keys().collect::<Vec<_>>() {
         [only] => Ok(Manifest::of_server(*only)),
-        [] => Err("no server here has #[faultwire::manifest] on its tools".to_owned()),
-        _ => Err(format!("name the server whose manifest it is, one of {}", names.join(", "))),
+        [] => Err("no server in this crate has #[faultwire::manifest] on its tools".to_owned()),
+        _ => Err(format!("name the manifest's server: one of {}", names.join(", "))),
     }
 }
 
@@ -362,7 +371,8 @@ pub fn assert(manifest: Result<Manifest, String>, root: &str, package: &str, pat
 
 fn compare(manifest: &Manifest, file: &Path) -> Result<(), String> {
     if manifest.is_empty() {
-        return Err("no tool of this server is declared: #[faultwire::manifest] does it".to_owned());
+        return Err("this server declares no tools; put #[faultwire::manifest] on its impl block"
+            .to_owned());
     }
     if edge::updates_manifests() && manifest.mistakes.is_empty() {
         return std::fs::write(file, manifest.to_json()).map_err(|e| e.to_string());

@@ -44,11 +44,11 @@ use crate::set::CodeSet;
 use crate::typed::TypedCode;
 use crate::watch::{Ended, keep_stacks, observed, watch};
 
-/// How long a handler may take when nobody says otherwise.
+/// The default deadline of a handler.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// How long the body of an answer is waited for that is no envelope.
+/// How long to wait for the body of an answer that is not an envelope.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
-/// How much of an answer that is no envelope is told of.
+/// How much of an answer that is not an envelope is reported.
 const MOST_TOLD: usize = 4096;
 
 /// What a handler returned, for the layer, which makes a better answer of it.
@@ -67,8 +67,8 @@ impl<S: CodeSet> IntoResponse for Failure<S> {
     }
 }
 
-/// Has every failure of a service recorded, and answered as the contract of `C` has it: those
-/// that handlers return, and panics, timeouts, rejections and paths that nobody knows.
+/// Records every failure of a service and answers it under the contract of `C`: failures that
+/// handlers return, panics, timeouts, rejections and unknown paths.
 pub struct ProblemLayer<C> {
     log: Log,
     deadline: Duration,
@@ -192,7 +192,7 @@ impl Asked {
         let call = Call { elapsed_ms: fault.public().meta.elapsed_ms, ..Call::default() };
         let answer = log.answer_async(fault, &call, Surface::Http, Profile::default()).await;
         let mut answer = response(&answer.fault, answer.envelope);
-        // What others wanted to say beside the body still holds: Allow, cookies, a challenge.
+        // Headers that others set are kept: Allow, cookies, a challenge.
         for own in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING, TRANSFER_ENCODING, RETRY_AFTER]
         {
             kept.remove(own);
@@ -206,10 +206,10 @@ fn is_failure(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// What is told of an answer that somebody else made: an extractor, or the router.
+/// The report for an answer of an extractor or the router.
 async fn refused<C: TypedCode>(response: Response) -> Box<Report> {
     let (head, body) = response.into_parts();
-    // A body that does not come is not waited for.
+    // The wait for a body is bounded.
     let said = tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, MOST_TOLD)).await;
     let said = said.ok().and_then(Result::ok).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);

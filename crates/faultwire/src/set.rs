@@ -1,8 +1,6 @@
 //! Some codes of a contract: what one tool, or one part of a server, may answer.
 
-use crate::draft::Draft;
-use crate::failure::Failure;
-use crate::typed::{Row, TypedCode};
+use crate::typed::TypedCode;
 
 /// Codes that a failure may have. All of a contract are one such set; [`codes!`](crate::codes!)
 /// makes smaller ones.
@@ -86,7 +84,7 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// Names some codes of a contract, so that a function says in its type what it may answer. A
 /// failure of any other code does not compile there.
 ///
-/// Sets are built on sets. `widen` lets a failure of a smaller one pass:
+/// Sets can include other sets. `widen` converts a failure of a smaller set:
 ///
 /// ```
 /// use faultwire::{Failure, Widen, tuitbot};
@@ -112,7 +110,7 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// assert_eq!(post("Ahoy").unwrap_err().code(), tuitbot::Code::XAuthExpired);
 /// ```
 ///
-/// Neither a code that the set lacks compiles, nor a set of another contract in it:
+/// A code that is not in the set does not compile, nor does a set of another contract:
 ///
 /// ```compile_fail
 /// # use faultwire::{Failure, tuitbot};
@@ -154,40 +152,4 @@ macro_rules! codes {
 #[must_use]
 pub const fn listed<S: CodeSet<Code = C>, C: TypedCode>() -> Listed {
     S::LISTED
-}
-
-impl<R: Row, S: CodeSet<Code = R::Code>> From<Draft<R>> for Failure<S> {
-    fn from(draft: Draft<R>) -> Self {
-        const { assert!(S::LISTED.holds(R::ID), "the set of codes here lacks this one: add it") };
-        Self::told(draft.into_report())
-    }
-}
-
-/// Lets failures of a smaller set of codes pass where a larger one is answered.
-pub trait Widen<T, S> {
-    /// For `?`, which then makes it a failure of the larger set.
-    fn widen(self) -> Result<T, Widened<S>>;
-}
-
-impl<T, S: CodeSet> Widen<T, S> for Result<T, Failure<S>> {
-    fn widen(self) -> Result<T, Widened<S>> {
-        self.map_err(Failure::widen)
-    }
-}
-
-/// A failure on its way into a larger set of codes.
-#[derive(Clone, Debug)]
-pub struct Widened<S>(Failure<S>);
-
-impl<S> Widened<S> {
-    pub(crate) fn from_smaller(failure: Failure<S>) -> Self {
-        Self(failure)
-    }
-}
-
-impl<A: CodeSet, B: CodeSet<Code = A::Code>> From<Widened<A>> for Failure<B> {
-    fn from(Widened(failure): Widened<A>) -> Self {
-        const { assert!(B::LISTED.holds_all(&A::LISTED), "the set of codes here lacks some") };
-        Self::told(failure.into_report())
-    }
 }

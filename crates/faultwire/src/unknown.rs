@@ -1,5 +1,5 @@
-//! Failures that nobody foresaw, whatever they are, and the four ways to make one of what is known
-//! only when it happens (K6).
+//! Unexpected failures of any kind, and four ways to build a failure from facts that are only known
+//! at run time (K6).
 
 use std::any::Any;
 use std::error::Error;
@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use crate::edge;
 use crate::failure::Failure;
+use crate::set::CodeSet;
 use crate::typed::TypedCode;
 
 /// Something that went wrong: an error, a text, a value, or a panic.
 #[derive(Clone, Debug, Default)]
 pub struct Unknown {
     message: Option<String>,
-    /// A code of its own, if it names one.
+    /// Its own code, if it names one.
     code: Option<String>,
     cause: Option<Value>,
     condition: Option<Condition>,
@@ -32,7 +33,7 @@ impl<E: Error + 'static> From<E> for Unknown {
 }
 
 impl Unknown {
-    /// An error whose type is not known any more.
+    /// A type-erased error.
     #[must_use]
     pub fn error(error: &(dyn Error + 'static)) -> Self {
         let (message, cause) = (Some(error.to_string()), Some(cause::from_dyn(error)));
@@ -70,21 +71,21 @@ impl Unknown {
     }
 }
 
-/// The four ways to make one of what is known only when it happens. The context is a report, told
-/// by names, and keeps everything that it names; its code may be left out.
+/// Four ways to build a failure from facts that are only known at run time. The context is a
+/// report, whose members are set by name and all kept; its code may be left out.
 impl<C: TypedCode> Failure<C> {
-    /// Makes a failure of anything that went wrong. Its own code is kept if it has one that is
-    /// registered; else it is the one in the context; else the contract's code for what was seen,
-    /// or its fallback (K7).
+    /// Makes a failure of any error. The error's own code is kept if it is registered; otherwise
+    /// the code of the context is used, then the contract's code for the condition, then the
+    /// fallback (K7).
     ///
     /// ```
     /// use faultwire::contract::Report;
-    /// use faultwire::kaiza::{Code, Failure};
+    /// use faultwire::standard::{Code, Failure};
     ///
     /// let error = std::io::Error::other("disk on fire");
-    /// let context = Report { tool: Some("read_file".into()), ..Code::FileReadFailed.into() };
+    /// let context = Report { tool: Some("read_file".into()), ..Code::Unavailable.into() };
     /// let failure = Failure::from_unknown(error, context);
-    /// assert_eq!(failure.code(), Code::FileReadFailed);
+    /// assert_eq!(failure.code(), Code::Unavailable);
     /// assert_eq!(failure.report().message.as_deref(), Some("disk on fire"));
     /// ```
     #[must_use]
@@ -122,7 +123,7 @@ impl<C: TypedCode> Failure<C> {
         Self::told(Report { code: code.id().to_owned(), stack, ..context })
     }
 
-    /// Makes a failure of the start, where there is no tool yet.
+    /// Makes a failure of the startup, when there is no tool yet.
     #[must_use]
     pub fn startup_failure(code: C, context: Report) -> Self {
         let condition = context.condition.or(Some(Condition::BootstrapFailed));
@@ -131,5 +132,43 @@ impl<C: TypedCode> Failure<C> {
     }
 }
 
-/// What stands where a tool would.
+/// The name of the startup, in place of a tool.
 const STARTUP: &str = "startup";
+
+/// The code is the contract's fallback, which every tool may answer.
+impl<S: CodeSet, E: Error + 'static> From<E> for Failure<S> {
+    fn from(error: E) -> Self {
+        Self::told(Failure::<S::Code>::from_unknown(error, Report::default()).into_report())
+    }
+}
+
+/// Gives errors a code on their way.
+pub trait ResultExt<T, E> {
+    /// The error is a failure of this code, with the error underneath.
+    fn fault<C: TypedCode>(self, code: C) -> Result<T, Failure<C>>
+    where
+        E: Error + 'static;
+
+    /// Converts the error with this function: an exhaustive `match` does not compile until a new
+    /// case is mapped (W9).
+    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
+        self,
+        make: impl FnOnce(E) -> F,
+    ) -> Result<T, Failure<S>>;
+}
+
+impl<T, E> ResultExt<T, E> for Result<T, E> {
+    fn fault<C: TypedCode>(self, code: C) -> Result<T, Failure<C>>
+    where
+        E: Error + 'static,
+    {
+        self.map_err(|error| Failure::from_unknown(Unknown::from(error), Report::new(code.id())))
+    }
+
+    fn fault_with<S: CodeSet, F: Into<Failure<S>>>(
+        self,
+        make: impl FnOnce(E) -> F,
+    ) -> Result<T, Failure<S>> {
+        self.map_err(|error| make(error).into())
+    }
+}

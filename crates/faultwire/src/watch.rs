@@ -1,4 +1,4 @@
-//! Waits for a handler, however it ends.
+//! Waits for the outcome of a handler.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -21,7 +21,7 @@ pub(crate) enum Ended<T> {
     Returned(T),
     Panicked(Panic),
     TimedOut,
-    /// The client took the call back.
+    /// The client cancelled the call.
     Cancelled,
 }
 
@@ -36,8 +36,8 @@ thread_local! {
     static STACK: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Has the stacks of panics kept, if the contract shows them (K2): once a panic is caught, its
-/// stack is gone.
+/// Keeps the stacks of panics, if the contract shows them (K2), because a caught panic has lost its
+/// stack.
 pub(crate) fn keep_stacks<C: TypedCode>() {
     static ONCE: Once = Once::new();
     if !edge::shows_stack(C::contract()) {
@@ -52,14 +52,14 @@ pub(crate) fn keep_stacks<C: TypedCode>() {
     });
 }
 
-/// Runs something, whatever it does.
+/// Runs a closure and catches its panic.
 pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
-    // What an earlier one left is not of this one.
+    // A stack of an earlier panic does not belong to this one.
     STACK.take();
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| Panic { payload, stack: STACK.take() })
 }
 
-/// Runs a handler until it ends, its time is over, or its client wants no answer any more.
+/// Runs a handler until it ends, its deadline passes, or its client cancels the call.
 pub(crate) async fn watch<T>(
     handler: impl Future<Output = T>,
     deadline: Duration,
@@ -80,21 +80,19 @@ pub(crate) async fn watch<T>(
 }
 
 impl<T> Ended<T> {
-    /// What was returned, or what is told of a handler that returned nothing.
+    /// The returned value, or the failure of a handler that returned nothing.
     pub(crate) fn or_report<C: TypedCode>(self) -> Result<T, Box<Report>> {
         match self {
             Self::Returned(value) => Ok(value),
             Self::Panicked(panic) => Err(panic.report::<C>()),
             Self::TimedOut => Err(observed::<C>(Condition::Timeout, "No answer in time")),
-            Self::Cancelled => {
-                Err(observed::<C>(Condition::Cancelled, "The client took the call back"))
-            }
+            Self::Cancelled => Err(observed::<C>(Condition::Cancelled, "Cancelled by the client")),
         }
     }
 }
 
 impl Panic {
-    /// What is told of it.
+    /// The failure to report.
     pub(crate) fn report<C: TypedCode>(self) -> Box<Report> {
         let context = Report { stack: self.stack, ..Report::default() };
         let failure = Failure::<C>::from_unknown(Unknown::panic(&*self.payload), context);
@@ -102,7 +100,7 @@ impl Panic {
     }
 }
 
-/// What is told of a condition that was seen.
+/// The failure for an observed condition.
 pub(crate) fn observed<C: TypedCode>(condition: Condition, message: &str) -> Box<Report> {
     Box::new(Report {
         condition: Some(condition),

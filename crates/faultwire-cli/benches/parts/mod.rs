@@ -9,7 +9,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,7 +21,7 @@ const HELLO: &str =
     r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}"#;
 const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
 
-/// What every server reads of a message.
+/// The members that every server reads of a message.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
@@ -73,7 +73,7 @@ pub fn child() -> io::Result<()> {
     Ok(())
 }
 
-/// The same over HTTP, as servers do it: with a library, on one thread. It says on which port.
+/// The same over HTTP, as servers do it: with a library, on one thread. It prints its port.
 pub fn http_child() -> io::Result<()> {
     runtime()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -88,15 +88,20 @@ pub fn http_child() -> io::Result<()> {
     })
 }
 
-/// One thread for all connections: a thread for each would be measured more than what it does.
+/// One thread for all connections, because a thread for each would dominate the measurement.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
 async fn answer(request: Request<Incoming>) -> io::Result<Response<String>> {
+    let method = request.method().clone();
     let body = read(request.into_body()).await?;
     let reply = reply(&body);
-    let status = if reply.is_some() { 200 } else { 202 };
+    let status = match (method, &reply) {
+        (Method::GET, _) => 405,
+        (_, Some(_)) => 200,
+        (_, None) => 202,
+    };
     let response = Response::builder()
         .status(status)
         .header("content-type", "application/json")

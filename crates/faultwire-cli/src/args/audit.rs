@@ -1,4 +1,4 @@
-//! What can be typed after `faultwire audit`.
+//! The arguments of `faultwire audit`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,40 +11,40 @@ use crate::problem::Problem;
 
 #[derive(Subcommand)]
 pub enum AuditCommand {
-    /// Check every record and signature; exit code 1 names the first bad line
+    /// Check every record and signature; report the first bad line
     Verify(VerifyArgs),
-    /// Show the newest records, and new ones as they come
+    /// Show the newest records, and new ones as they are written
     Tail(TailArgs),
     /// Find failures by time, code, client, tool, origin or incident
     Query(QueryArgs),
-    /// Tell the whole story of one failure
+    /// Show everything that is known about one failure
     Show(ShowArgs),
-    /// Print failures in the words of OCSF or ECS, one JSON a line
+    /// Print failures as OCSF or ECS events, one JSON object per line
     Export(ExportArgs),
-    /// Record faults (JSON on stdin, one a line) and print what to answer once they are on disk
+    /// Record faults (JSON on stdin, one per line) and print the answer to each once it is on disk
     Append(AppendArgs),
 }
 
 /// Which log.
 #[derive(clap::Args)]
-pub struct Place {
+pub struct LogLocation {
     /// The log's directory, or the name of a wrapped server
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The same, where none is named [default: the only log in ~/.local/state/faultwire/audit; for append, the one called append there]
+    /// The log's directory, if DIR is not given [default: the only log in ~/.local/state/faultwire/audit; for append, the log named append there]
     #[arg(long, value_name = "DIR", env = "FAULTWIRE_AUDIT")]
     audit: Option<PathBuf>,
 }
 
-impl Place {
-    /// The log to write: the directory that was named, or one below the usual one.
+impl LogLocation {
+    /// The log to write: the directory that was named, or `append` in the default one.
     pub fn to_write(&self) -> PathBuf {
         let named = self.dir.as_ref().or(self.audit.as_ref());
         named.cloned().unwrap_or_else(|| edge::audit_dir().join("append"))
     }
 
-    /// The log to read: the one that was named, by its directory or as a wrapped server is; else
-    /// the only one in the usual directory.
+    /// The log to read: the one that was named, by its directory or by its server; otherwise the
+    /// only one in the default directory.
     pub fn log(&self) -> Result<PathBuf, Problem> {
         let usual = edge::audit_dir();
         if let Some(named) = self.dir.as_ref().or(self.audit.as_ref()) {
@@ -65,7 +65,7 @@ impl Place {
             [] => Ok(usual),
             [only] => Ok(usual.join(only)),
             several => {
-                let what = format!("there are {} logs", several.len());
+                let what = format!("the directory has {} logs", several.len());
                 let help = format!("name one: {}", names.join(", "));
                 Err(Problem::bad(&usual.display().to_string(), what, help))
             }
@@ -81,8 +81,8 @@ fn is_log(dir: &Path) -> bool {
 #[command(after_help = include_str!("../../help/audit-verify.txt"))]
 pub struct VerifyArgs {
     #[command(flatten)]
-    pub place: Place,
-    /// The public key that must have signed: a file, or the key itself
+    pub place: LogLocation,
+    /// The public key that the signatures must match: a file, or the key itself
     #[arg(long, value_name = "FILE_OR_KEY")]
     pub key: Option<String>,
     /// Older segments may have been moved away
@@ -94,34 +94,34 @@ pub struct VerifyArgs {
 #[command(after_help = include_str!("../../help/audit-tail.txt"))]
 pub struct TailArgs {
     #[command(flatten)]
-    pub place: Place,
-    /// How many
+    pub place: LogLocation,
+    /// How many records
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
     pub lines: usize,
-    /// Go on with new ones as they come
+    /// Keep running and show new records as they are written
     #[arg(long, short)]
     pub follow: bool,
 }
 
-/// What is looked for.
+/// The filters of a query.
 #[derive(clap::Args)]
 pub struct Wanted {
-    /// Recorded from this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    /// Recorded at or after this time: 2026-01-19, 2026-01-19T15:32:10Z, or an age such as 90s, 15m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Moment>,
-    /// Recorded before this moment
+    /// Recorded before this time, in the same form
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Moment>,
     /// The code; * stands for anything
     #[arg(long)]
     pub code: Option<String>,
-    /// Who called; * stands for anything
+    /// The client; * stands for anything
     #[arg(long)]
     pub client: Option<String>,
     /// The tool; * stands for anything
     #[arg(long)]
     pub tool: Option<String>,
-    /// Whose failure it was
+    /// Where the failure came from
     #[arg(long, value_parser = ["client", "gateway", "upstream", "policy"])]
     pub origin: Option<String>,
     /// How far the call got
@@ -136,7 +136,7 @@ pub struct Wanted {
 #[command(after_help = include_str!("../../help/audit-query.txt"))]
 pub struct QueryArgs {
     #[command(flatten)]
-    pub place: Place,
+    pub place: LogLocation,
     #[command(flatten)]
     pub wanted: Wanted,
     /// At most this many, the newest; 0 for all
@@ -153,7 +153,7 @@ pub struct ShowArgs {
     /// The incident, as the envelope shows it, or the number of a record
     pub incident: String,
     #[command(flatten)]
-    pub place: Place,
+    pub place: LogLocation,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -168,14 +168,14 @@ pub enum Format {
 #[command(after_help = include_str!("../../help/audit-export.txt"))]
 pub struct ExportArgs {
     #[command(flatten)]
-    pub place: Place,
-    /// Whose words
+    pub place: LogLocation,
+    /// The format of the events
     #[arg(long, value_enum, default_value_t = Format::Ocsf)]
     pub format: Format,
-    /// Recorded from this moment on: 2026-01-19, 2026-01-19T15:32:10Z, or an age as 90s, 15m, 2h, 7d
+    /// Recorded at or after this time: 2026-01-19, 2026-01-19T15:32:10Z, or an age such as 90s, 15m, 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Moment>,
-    /// Recorded before this moment
+    /// Recorded before this time, in the same form
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Moment>,
 }
@@ -184,10 +184,10 @@ pub struct ExportArgs {
 #[command(after_help = include_str!("../../help/audit-append.txt"))]
 pub struct AppendArgs {
     #[command(flatten)]
-    pub place: Place,
+    pub place: LogLocation,
     #[command(flatten)]
     pub contract: Contract,
-    /// The file with the signing key; without it, a key is made beside the log
+    /// The file with the signing key [default: a new key in the log's directory]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Close a segment at this size
@@ -196,15 +196,15 @@ pub struct AppendArgs {
     /// Sign a checkpoint after this many records
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: u64,
-    /// How many records may be on their way to disk; 1 reads the next fault after each answer
+    /// How many faults may wait for the disk at once; with 1, each is answered before the next is read
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
     pub in_flight: u16,
-    /// Answer even what cannot be recorded, and record how much that was when it can be again
+    /// Answer faults even if they cannot be recorded, and record their number later
     #[arg(long)]
     pub fail_open: bool,
 }
 
-/// A moment as it was typed.
+/// A time as it was typed.
 #[derive(Clone, Copy, Debug)]
 pub enum Moment {
     /// Milliseconds since the epoch.
@@ -241,6 +241,6 @@ fn moment(text: &str) -> Result<Moment, String> {
     };
     let ms = number.parse::<u32>().ok().filter(|_| factor > 0).map(|n| i64::from(n) * factor);
     ms.map(Moment::Ago).ok_or_else(|| {
-        "write a date as 2026-01-19, a moment as 2026-01-19T15:32:10Z, or an age as 15m".to_owned()
+        "expected a date (2026-01-19), a time (2026-01-19T15:32:10Z) or an age (15m)".to_owned()
     })
 }

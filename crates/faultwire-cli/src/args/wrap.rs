@@ -1,28 +1,28 @@
-//! What can be typed after `faultwire wrap`.
+//! The arguments of `faultwire wrap`.
 
 use std::ffi::OsString;
 
 use clap::ValueEnum;
 
-use crate::args::treatment::Treatment;
+use crate::args::call_settings::CallSettings;
 
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/wrap.txt"))]
 pub struct WrapArgs {
     #[command(flatten)]
-    pub treatment: Treatment,
-    /// What the server is called, in the log's place and in --print-config [default: from CMD]
+    pub call_settings: CallSettings,
+    /// The server's name, for its log and for --print-config [default: from CMD]
     #[arg(long)]
     pub name: Option<String>,
-    /// Print what to paste into a client's settings, and run nothing
+    /// Print what to paste into a client's settings, and exit
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub print_config: Option<Client>,
-    /// The server and its arguments
+    /// The server's command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// Whose settings.
+/// The client whose settings to print.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Client {
     /// Claude Desktop and Claude Code: mcpServers

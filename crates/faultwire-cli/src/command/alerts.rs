@@ -1,4 +1,4 @@
-//! `alerts replay`: failures in, the pages they would have raised out.
+//! `alerts replay`: failures in, the pages that they raise out.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use serde_json::Number;
 use crate::args::AlertsCommand;
 use crate::edge::Line;
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
-/// A line with an event is never longer.
+/// The longest line with an event.
 const LONGEST_LINE: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -34,29 +34,30 @@ struct Page<'a> {
 
 pub fn run(command: &AlertsCommand) -> Result<Done, Problem> {
     let AlertsCommand::Replay { contract, capacity } = command;
-    let contract = chosen::contract(&contract.contract)?;
+    let contract = resolve::contract(&contract.contract)?;
     let mut alerts = Alerts::new(&contract, *capacity);
     edge::lines(LONGEST_LINE, |number, line| {
         let bad =
             |what: String, help: &str| Problem::bad(&format!("stdin, line {number}"), what, help);
         let Line::Whole(line) = line else {
-            return Err(bad("the line is too long".to_owned(), "an event is a short JSON object"));
+            let what = format!("the line is longer than {LONGEST_LINE} bytes");
+            return Err(bad(what, "write one event per line"));
         };
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        // A derived struct would be read from a list, too.
+        // Serde would also read the struct from a list.
         let object = line.trim_ascii().strip_prefix(b"{").map(|_| &line[..]);
         let event: Event = serde_json::from_slice(object.unwrap_or_default()).map_err(|e| {
-            bad(format!("no event: {e}"), r#"write {"t":SECONDS,"client":"…","code":"…"}"#)
+            bad(format!("not a valid event: {e}"), r#"write {"t":SECONDS,"client":"…","code":"…"}"#)
         })?;
         let t = seconds(&event.t)
-            .ok_or_else(|| bad(format!("\"t\" is {}", event.t), "give seconds, not negative"))?;
+            .ok_or_else(|| bad(format!("\"t\" is {}", event.t), "use seconds, 0 or more"))?;
         let Some(page) = alerts.observe(t, &event.client, &event.code, event.origin) else {
             let what = format!("{} has no code {:?}", contract.name, event.code);
             let near = contract.nearest_code(&event.code);
             let help = near.map_or_else(
-                || "use one of its codes".to_owned(),
+                || format!("`faultwire contract show {}` lists its codes", contract.name),
                 |n| format!("did you mean {n:?}?"),
             );
             return Err(bad(what, &help));

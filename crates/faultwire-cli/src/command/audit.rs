@@ -1,4 +1,4 @@
-//! `audit`: the log's reader, checker and, for scripts, writer.
+//! `audit`: reads, checks and, for scripts, writes the log.
 
 mod append;
 mod export;
@@ -32,22 +32,26 @@ pub fn run(command: &AuditCommand, json: bool) -> Result<Done, Problem> {
 fn expect_log(dir: &Path) -> Result<(), Problem> {
     let entries = fs::read_dir(dir).map_err(|e| {
         let help = "name the directory of an audit log, or set FAULTWIRE_AUDIT";
-        Problem::bad(&dir.display().to_string(), e.to_string(), help)
+        Problem::bad(&dir.display().to_string(), format!("cannot read the directory: {e}"), help)
     })?;
     let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
     let is_log = |name: String| name == segment::LIVE || segment::number(&name).is_some();
     if names.into_iter().any(is_log) {
         return expect_new_format(dir);
     }
-    let help = "name the directory that has an audit-log.jsonl in it, or set FAULTWIRE_AUDIT";
-    Err(Problem::bad(&dir.display().to_string(), "there is no audit log here", help))
+    let help = "name a directory that contains audit-log.jsonl, or set FAULTWIRE_AUDIT";
+    Err(Problem::bad(&dir.display().to_string(), "no audit log in this directory", help))
 }
 
 fn expect_new_format(dir: &Path) -> Result<(), Problem> {
     let file = dir.join(segment::LIVE);
     if first_line(&file)?.is_some_and(|line| legacy::is_legacy(&line)) {
-        let help = "only `faultwire audit verify` reads that format";
-        return Err(Problem::bad(&file.display().to_string(), "a log of the older format", help));
+        let help = "only `faultwire audit verify` reads the older format";
+        return Err(Problem::bad(
+            &file.display().to_string(),
+            "the log is in the older format",
+            help,
+        ));
     }
     Ok(())
 }
@@ -55,7 +59,7 @@ fn expect_new_format(dir: &Path) -> Result<(), Problem> {
 /// The first line of a file, if there is one.
 fn first_line(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
     let failed = |e: io::Error| {
-        let help = "the files of a log are regular files that can be read";
+        let help = "make sure that it is a regular file that you can read";
         Problem::bad(&file.display().to_string(), e.to_string(), help)
     };
     let (Some(dir), Some(name)) = (file.parent(), file.file_name().and_then(|n| n.to_str())) else {
@@ -72,23 +76,23 @@ fn first_line(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
     }
 }
 
-/// What a reader says of a log that does not hold.
+/// The error for a log that fails verification.
 fn broken(finding: Box<Finding>) -> Problem {
     IndexError::Broken(finding).into()
 }
 
-/// Says so when segments are missing between those that are there.
+/// Notes segments that are missing between others.
 fn note_gaps(dir: &Path) {
     let numbers = segments::present(&Disk::new(dir)).unwrap_or_default();
     for pair in numbers.windows(2).filter(|pair| pair[1] > pair[0] + 1) {
         let missing = pair[0] + 1;
         edge::complain(&format!(
-            "note: segment {missing} is missing; `faultwire audit verify` tells more\n"
+            "note: segment {missing} is missing; run `faultwire audit verify` for details\n"
         ));
     }
 }
 
-/// How many bytes the log's segments have.
+/// The total size of the log's segments, in bytes.
 fn size(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_segment = |name: &str| name == segment::LIVE || segment::number(name).is_some();

@@ -1,4 +1,4 @@
-//! `classify`: what a server sent in, one answer a line out.
+//! `classify`: replies of a server in, one answer per line out.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::args::ClassifyArgs;
 use crate::edge::Line;
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -24,11 +24,11 @@ struct Answer<'a> {
     why: Option<Explanation>,
 }
 
-/// What is no failure.
+/// The answer for a line that is not a failure.
 #[derive(Serialize)]
 struct NoFailure<'a> {
     failure: bool,
-    /// The rule that would have named it, where it reads like a failure.
+    /// The rule that matched, if the line only reads like a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     suspect: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ struct Params {
 }
 
 impl Request {
-    /// Reads the JSON, or the file that has it.
+    /// Reads the JSON, or the file that contains it.
     fn read(given: &str) -> Result<Self, Problem> {
         let (place, text) = if given.trim_start().starts_with('{') {
             ("--call".to_owned(), given.to_owned())
@@ -67,7 +67,7 @@ impl Request {
 }
 
 pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
-    let contract = chosen::contract(&args.contract.contract)?;
+    let contract = resolve::contract(&args.contract.contract)?;
     let request = args.call.as_deref().map(Request::read).transpose()?.unwrap_or_default();
     let tool = request.tool();
     let is_tool = request.method.as_deref().is_none_or(|method| method == "tools/call");
@@ -97,15 +97,15 @@ pub fn run(args: &ClassifyArgs) -> Result<Done, Problem> {
                 return print(&NoFailure { failure: false, suspect: None, why });
             }
         };
-        let told =
-            safe(&contract, report, &Caller::new(Masks::LOCAL).sent_raw(params)).map_err(|e| {
+        let redacted = safe(&contract, report, &Caller::new(Masks::LOCAL).sent_raw(params))
+            .map_err(|e| {
                 Problem::bad(
                     &format!("stdin, line {number}"),
                     e.to_string(),
-                    "report this line to us",
+                    "please report this line as a bug",
                 )
             })?;
-        print(&Answer { failure: true, rule: &rule, report: &told, why })
+        print(&Answer { failure: true, rule: &rule, report: &redacted, why })
     })?;
     Ok(Done::Fine)
 }
@@ -116,7 +116,7 @@ fn print(answer: &impl Serialize) -> Result<(), Problem> {
     edge::print(&json)
 }
 
-/// The report as a fault would tell it, without what only a real failure has.
+/// The report as a client would see it, without what only a real failure has.
 fn safe(
     contract: &Arc<Contract>,
     report: Box<Report>,

@@ -1,15 +1,18 @@
-//! `contract`: list, show, lint, diff, schema.
+//! `contract`: new, list, show, lint, diff, schema.
+
+pub mod new;
 
 use faultwire_contract::compat::{self, Impact};
 use faultwire_contract::{
-    BUILTINS, Builtin, Code, Contract, Paging, RetryClass, SchemaOf, Surface, lint,
+    BUILTINS, Builtin, Code, Contract, FailureClass, Paging, RetryClass, SchemaOf, Surface,
+    ToolFailurePolicy, lint,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::{SchemaArgs, SchemaSurface};
 use crate::problem::Problem;
 use crate::style::{DIM, ERROR, GOOD, HEAD, HELP, WARN, paint, table};
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
 pub fn list(json: bool) -> Result<Done, Problem> {
     let all: Vec<_> = BUILTINS.iter().map(Builtin::contract).collect();
@@ -42,7 +45,7 @@ pub fn list(json: bool) -> Result<Done, Problem> {
 }
 
 pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
-    let contract = chosen::contract(name)?;
+    let contract = resolve::contract(name)?;
     if json {
         edge::print(format!("{:#}\n", contract_json(&contract)).as_bytes())?;
         return Ok(Done::Fine);
@@ -78,6 +81,12 @@ pub fn show(name: &str, json: bool) -> Result<Done, Problem> {
     let mut rows = vec![vec!["CONDITION".into(), "CODE".into()]];
     rows.extend(contract.conditions().map(|(name, code)| vec![name, code.id.clone()]));
     out += &table(&rows);
+    if let Some(policy) = &contract.tool_failure {
+        out.push('\n');
+        let mut rows = vec![vec!["CATEGORY".into(), "CLASS".into()]];
+        rows.extend(policy.classes.iter().map(|(c, class)| vec![c.clone(), class.name().into()]));
+        out += &table(&rows);
+    }
     out += &format!("\n`faultwire explain CODE -c {name}` explains each.\n");
     edge::show(&out)?;
     Ok(Done::Fine)
@@ -131,6 +140,7 @@ fn contract_json(contract: &Contract) -> Value {
             "stack_bytes": contract.text.stack_bytes,
             "envelope_bytes": contract.text.envelope_bytes,
         },
+        "tool_failure": contract.tool_failure.as_ref().map(tool_failure_json),
         "surfaces": {
             "mcp": { "content_type": contract.content_type(Surface::Mcp) },
             "http": { "content_type": contract.content_type(Surface::Http) },
@@ -139,12 +149,23 @@ fn contract_json(contract: &Contract) -> Value {
     })
 }
 
+fn tool_failure_json(policy: &ToolFailurePolicy) -> Value {
+    let class =
+        |(category, class): &(String, FailureClass)| (category.clone(), class.name().into());
+    let classes: Map<String, Value> = policy.classes.iter().map(class).collect();
+    let mut table = json!({ "class": classes });
+    if let Some(warning) = &policy.maybe_executed {
+        table["maybe_executed"] = warning.clone().into();
+    }
+    table
+}
+
 fn alerts(code: &Code) -> String {
     let own = code.alerts.iter().map(|(origin, level)| format!("|{}:{level}", origin.name()));
     std::iter::once(code.alert.clone()).chain(own).collect()
 }
 
-/// One level, or a table as in the file.
+/// One level, or a table as in a contract file.
 fn alert_json(code: &Code) -> Value {
     if code.alerts.is_empty() {
         return code.alert.clone().into();
@@ -156,7 +177,7 @@ fn alert_json(code: &Code) -> Value {
         .into()
 }
 
-/// A row; retry and status are a list where the row has several, the default first.
+/// A row of the contract. Retry and status are lists if the row has several, the default first.
 pub fn code_json(code: &Code) -> Value {
     let classes: Vec<&str> = code.retry.iter().map(|c| c.name()).collect();
     let mut row = json!({
@@ -198,7 +219,7 @@ fn one_or_many<T: serde::Serialize>(list: &[T]) -> Value {
 pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
     let mut all = Vec::new();
     for name in names {
-        match chosen::contract(name) {
+        match resolve::contract(name) {
             Ok(contract) => all
                 .extend(lint::lint(&contract).into_iter().map(|f| (name, f.line, f.what, f.help))),
             Err(Problem::Contract(mistakes)) => {
@@ -230,7 +251,7 @@ pub fn lint(names: &[String], json: bool) -> Result<Done, Problem> {
 }
 
 pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
-    let (old, new) = (chosen::contract(old)?, chosen::contract(new)?);
+    let (old, new) = (resolve::contract(old)?, resolve::contract(new)?);
     let changes = compat::changes(&old, &new);
     let impact = compat::impact(&changes);
     if json {
@@ -259,8 +280,8 @@ pub fn diff(old: &str, new: &str, json: bool) -> Result<Done, Problem> {
 }
 
 pub fn schema(args: &SchemaArgs) -> Result<Done, Problem> {
-    let contract = chosen::contract(&args.contract)?;
-    let profile = chosen::profile(&contract, args.profile.as_deref())?;
+    let contract = resolve::contract(&args.contract)?;
+    let profile = resolve::profile(&contract, args.profile.as_deref())?;
     let of = match args.surface {
         SchemaSurface::Mcp => SchemaOf::Surface(Surface::Mcp),
         SchemaSurface::Http => SchemaOf::Surface(Surface::Http),
@@ -268,8 +289,8 @@ pub fn schema(args: &SchemaArgs) -> Result<Done, Problem> {
         SchemaSurface::Success => SchemaOf::Success,
     };
     let schema = contract.schema(of, profile).ok_or_else(|| {
-        let what = "the contract leaves successes as they are";
-        Problem::bad(&contract.name, what, "ask for another surface")
+        let what = "the contract has no envelope for successes";
+        Problem::bad(&contract.name, what, "choose another --surface")
     })?;
     edge::print(format!("{schema:#}\n").as_bytes())?;
     Ok(Done::Fine)

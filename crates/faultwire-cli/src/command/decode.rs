@@ -2,13 +2,13 @@
 
 use crate::args::DecodeArgs;
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
 pub fn run(args: &DecodeArgs) -> Result<Done, Problem> {
-    let contract = chosen::contract(&args.contract.contract)?;
+    let contract = resolve::contract(&args.contract.contract)?;
     let named = args.profile.as_deref();
-    let profile = named.map(|name| chosen::profile(&contract, Some(name))).transpose()?;
-    let report = chosen::read(&contract, args.surface, profile, &edge::input()?).map_err(|e| {
+    let profile = named.map(|name| resolve::profile(&contract, Some(name))).transpose()?;
+    let report = resolve::read(&contract, args.surface, profile, &edge::input()?).map_err(|e| {
         let help =
             format!("`faultwire contract schema {}` shows the shape", args.contract.contract);
         Problem::bad("stdin", e.to_string(), help)

@@ -1,4 +1,4 @@
-//! `explain`: one page about a code, for a newcomer.
+//! `explain`: one page about a code.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::contract::code_json;
 use crate::args::ExplainArgs;
 use crate::problem::Problem;
 use crate::style::{CODE, DIM, GOOD, HEAD, WARN, paint};
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
-/// Moment and incident of the example envelopes.
+/// The time and incident of the example envelopes.
 const EXAMPLE: Stamp = Stamp { now_ms: 1_768_836_730_123, random: 0x5eed, show_stack: false };
 
 pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
     let contracts = match &args.contract {
-        Some(name) => vec![chosen::contract(name)?],
+        Some(name) => vec![resolve::contract(name)?],
         None => BUILTINS.iter().map(Builtin::contract).collect(),
     };
     let found: Vec<(&Arc<Contract>, &Code)> = contracts
@@ -30,16 +30,16 @@ pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
         })
         .collect();
     if found.is_empty() {
-        let whose = args
-            .contract
-            .as_ref()
-            .map_or("no built-in contract".to_owned(), |c| format!("nothing in {c}"));
+        let what =
+            args.contract.as_ref().map_or("no built-in contract has this code".to_owned(), |c| {
+                format!("{c} has no such code")
+            });
         let all = contracts.iter().flat_map(|c| c.codes().iter().map(|code| code.id.as_str()));
         let help = match nearest(&args.code, all) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "`faultwire contract show NAME` lists the codes of a contract".to_owned(),
         };
-        return Err(Problem::bad(&args.code, format!("{whose} has this code"), help));
+        return Err(Problem::bad(&args.code, what, help));
     }
     if json {
         let pages: Vec<Value> =
@@ -73,7 +73,7 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
         code.meaning,
     );
     if let Some(retired) = &code.retired {
-        out += &format!("  Retired in {}; {} took its place.\n", retired.since, retired.successor);
+        out += &format!("  Retired in {}; use {} instead.\n", retired.since, retired.successor);
     }
     out.push('\n');
     let mut fact = |name: &str, text: String| {
@@ -89,7 +89,7 @@ fn page(contract: &Arc<Contract>, code: &Code) -> String {
     if let Some(outcome) = code.outcome {
         let ran = match outcome {
             Outcome::NotSent => "no",
-            Outcome::MaybeExecuted => "nobody knows",
+            Outcome::MaybeExecuted => "maybe",
             Outcome::Executed => "yes",
         };
         fact("The tool ran", ran.to_owned());
@@ -124,16 +124,15 @@ fn indented(json: &[u8]) -> String {
 /// One line for each class that a failure may have.
 fn retry(contract: &Contract, code: &Code) -> Vec<String> {
     let one = |class: &RetryClass| match class {
-        RetryClass::Never => paint(WARN, "never: the same call, as it is, cannot succeed"),
-        RetryClass::Immediate => paint(GOOD, "at once"),
+        RetryClass::Never => paint(WARN, "never: the same call would fail again"),
+        RetryClass::Immediate => paint(GOOD, "immediately"),
         RetryClass::After => {
             let ms = code.after.map(|d| d.as_millis()).unwrap_or_default();
-            paint(GOOD, &format!("after the delay that the envelope names, {ms} ms unless told"))
+            paint(GOOD, &format!("after the delay in the envelope, {ms} ms if it has none"))
         }
         RetryClass::Backoff => {
             let cap = contract.retry.backoff.cap.as_secs();
-            let text =
-                "yes: after the delay that the envelope names, else with growing delays up to";
+            let text = "yes: after the delay in the envelope, otherwise with growing delays up to";
             paint(GOOD, &format!("{text} {cap} s"))
         }
     };
@@ -141,7 +140,7 @@ fn retry(contract: &Contract, code: &Code) -> Vec<String> {
     if let [default, others @ ..] = &mut lines[..]
         && !others.is_empty()
     {
-        *default += ", unless the envelope says";
+        *default += ", unless the envelope says otherwise";
     }
     lines
 }
@@ -152,19 +151,19 @@ fn statuses(code: &Code) -> String {
 }
 
 fn alert(contract: &Contract, code: &Code) -> String {
-    let mut told = paging(contract, &code.alert);
+    let mut text = paging(contract, &code.alert);
     for same in code.alerts.chunk_by(|(_, one), (_, other)| one == other) {
         let origins: Vec<&str> = same.iter().map(|(origin, _)| origin.name()).collect();
         let level = paging(contract, &same[0].1);
-        told += &format!("; of origin {}, {level}", origins.join(" or "));
+        text += &format!("; for origin {}, {level}", origins.join(" or "));
     }
-    told
+    text
 }
 
 fn paging(contract: &Contract, level: &str) -> String {
     let found = contract.levels.iter().find(|l| l.name == level);
     let when = match found {
-        Some(Level { paging: Paging::Every, .. }) => "pages on every single event".to_owned(),
+        Some(Level { paging: Paging::Every, .. }) => "pages on every event".to_owned(),
         Some(Level { paging: Paging::MoreThan { events, within }, .. }) => {
             let window = within.as_secs();
             format!("pages when one client has more than {events} within {window} s")
@@ -178,7 +177,7 @@ fn conditions(contract: &Contract, code: &Code) -> Vec<String> {
     contract.conditions().filter(|(_, c)| c.id == code.id).map(|(name, _)| name).collect()
 }
 
-/// The envelope of the contract's own test for the code, or of the code alone.
+/// The envelope of the contract's own test for the code, or of the bare code.
 fn example(contract: &Arc<Contract>, code: &Code, surface: Surface) -> Vec<u8> {
     let own = contract.examples.iter().find(|e| e.code == code.id);
     let report = own

@@ -4,7 +4,7 @@ use faultwire_contract::{Masks, RedactRule, Redactor};
 
 use crate::args::RedactArgs;
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
 pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
     let redactor = match (&args.rules, &args.contract) {
@@ -13,7 +13,7 @@ pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
             let rules = RedactRule::load(&path.display().to_string(), &text);
             Redactor::with(rules.map_err(Problem::Contract)?)
         }
-        (None, Some(name)) => chosen::contract(name)?.redactor().clone(),
+        (None, Some(name)) => resolve::contract(name)?.redactor().clone(),
         (None, None) => Redactor::default(),
     };
     let input = edge::input()?;

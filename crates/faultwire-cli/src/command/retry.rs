@@ -1,4 +1,4 @@
-//! `retry`: an envelope in, the answer out.
+//! `retry`: an envelope in, the decision out.
 
 use faultwire::client::{Ask, Told};
 use faultwire_contract::{Contract, ReadError, Reason, Report, Safety};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::{RetryArgs, Surface};
 use crate::problem::Problem;
-use crate::{Done, chosen, edge};
+use crate::{Done, edge, resolve};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -19,7 +19,7 @@ struct Answer<'a> {
 }
 
 pub fn run(args: &RetryArgs) -> Result<Done, Problem> {
-    let contract = chosen::contract(&args.contract.contract)?;
+    let contract = resolve::contract(&args.contract.contract)?;
     let input = edge::input()?;
     let read = read(&contract, args.surface, &input);
     let told = Told::of(&contract, read).or_else(|e| Told::stopping(&contract, &input).ok_or(e));
@@ -55,13 +55,13 @@ fn safety(args: &RetryArgs) -> Safety {
 /// The envelope in the surface that was named, or in the first that fits.
 fn read(contract: &Contract, surface: Option<Surface>, bytes: &[u8]) -> Result<Report, ReadError> {
     if let Some(surface) = surface {
-        return chosen::read(contract, surface, None, bytes);
+        return resolve::read(contract, surface, None, bytes);
     }
-    let first = chosen::read(contract, Surface::Mcp, None, bytes);
+    let first = resolve::read(contract, Surface::Mcp, None, bytes);
     if !matches!(first, Err(ReadError::Shape { .. })) {
         return first;
     }
-    let others = [Surface::Http, Surface::Result].map(|s| chosen::read(contract, s, None, bytes));
+    let others = [Surface::Http, Surface::Result].map(|s| resolve::read(contract, s, None, bytes));
     let fits = |read: &Result<Report, ReadError>| !matches!(read, Err(ReadError::Shape { .. }));
     others.into_iter().find(fits).unwrap_or(first)
 }

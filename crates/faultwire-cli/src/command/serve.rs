@@ -6,28 +6,29 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use faultwire_contract::Masks;
 use faultwire_gateway::{
-    BadNetwork, BreakerSettings, ClientSettings, Crowd, Hosts, HttpLimits, Launch, MountSettings,
-    Reload, RemoteSettings, Renewed, Serve, Upstream, serve,
+    BadNetwork, BreakerSettings, ClientSettings, Hosts, HttpLimits, Launch, MountSettings, Reload,
+    RemoteSettings, Renewed, Serve, ServeError, SessionLimits, Upstream, serve,
 };
 
+use crate::args::call_settings::CallSettings;
 use crate::args::serve::ServeArgs;
-use crate::args::treatment::Treatment;
+use crate::call_settings::set;
 use crate::clients::clients;
 use crate::config::{self, Config};
 use crate::problem::Problem;
 use crate::secrets::{self, secret};
-use crate::treatment::set;
-use crate::{Done, edge, server_name, treatment};
+use crate::{Done, call_settings, edge, logging, server_name};
 
-/// Where it listens when nobody says.
+/// The default port.
 const PORT: u16 = 7332;
 
-/// No machine has more.
+/// The highest value of the setting `connections`.
 const MOST_CONNECTIONS: usize = 1_000_000;
 
 pub fn run(args: ServeArgs) -> Result<Done, Problem> {
-    let config = Config::read(args.treatment.config.as_deref())?;
-    edge::tell(treatment::level(&args.treatment, &config)?);
+    let config = Config::read(args.call_settings.config.as_deref())?;
+    logging::start(call_settings::level(&args.call_settings, &config)?);
+    config.warn_of_old_names();
     let mut mounts = mounts(&args, &config)?;
     let clients = clients(&config)?;
     let withheld = secrets::keep(&mut mounts, &clients, &config);
@@ -35,14 +36,16 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
         edge::hide_environment();
     }
     let listen = listen(&args, &config, &clients)?;
-    let (log, place) = treatment::open_log(&args.treatment, &config, "serve", &mounts[0].name)?;
+    let (log, place) =
+        call_settings::open_log(&args.call_settings, &config, "serve", &mounts[0].name)?;
     let mut limits = HttpLimits::default();
     set(&mut limits.body_bytes, config.serve.body_bytes);
     set(&mut limits.header_bytes, config.serve.header_bytes);
     set(&mut limits.connections, config.serve.connections);
     if !(1..=MOST_CONNECTIONS).contains(&limits.connections) {
-        let what = format!("connections = {} is none that can be", limits.connections);
-        let help = format!("write a number from 1 to {MOST_CONNECTIONS}");
+        let what =
+            format!("connections must be between 1 and 1,000,000, got {}", limits.connections);
+        let help = "set connections to a number in that range";
         return Err(Problem::bad(&config.place(&["serve", "connections"]), what, help));
     }
     let set = Serve {
@@ -51,24 +54,35 @@ pub fn run(args: ServeArgs) -> Result<Done, Problem> {
         hosts: hosts(&config, listen)?,
         collector: collector(args.otlp.as_deref(), &config)?,
         threads: config.serve.threads.unwrap_or_else(threads),
-        linger: config.linger.unwrap_or(true),
+        busy_poll: config.busy_poll.unwrap_or(true),
         mounts,
         clients,
         limits,
     };
     let names: Vec<String> = set.mounts.iter().map(|mount| mount.name.clone()).collect();
     let greeting = move |address| {
-        // Who started it in the dark needs no greeting.
+        // A closed stdout does not keep the gateway from running.
         let _ = edge::show(&greeting(address, &names));
     };
     let served = serve(set, &log, Some(reload(args, listen)), greeting);
     let closed = log.close();
     served.map_err(|e| Problem::Startup {
-        place: listen.to_string(),
+        place: "serve".to_owned(),
         what: e.to_string(),
-        help: "choose another --port, or 0 for any that is free".to_owned(),
+        help: help(&e).to_owned(),
     })?;
     Ok(if closed.is_ok() { Done::Fine } else { Done::Findings })
+}
+
+/// What to do about a gateway that does not start, or that stopped.
+fn help(error: &ServeError) -> &'static str {
+    match error {
+        ServeError::Listen { .. } => "choose another --host or --port; port 0 chooses a free one",
+        ServeError::Remote(_) => "check the upstream's url and ca_file",
+        ServeError::Collector(_) => "check the URL in --otlp or serve.otlp",
+        ServeError::System(_) => "close some processes or open files",
+        ServeError::Broken(_) => "restart faultwire, and report this as a bug",
+    }
 }
 
 fn greeting(address: SocketAddr, names: &[String]) -> String {
@@ -78,11 +92,11 @@ fn greeting(address: SocketAddr, names: &[String]) -> String {
             text.push_str(&format!("  {name}: http://{address}/mcp/{name}\n"));
         }
     }
-    text.push_str(&format!("Status: http://{address}/   Ctrl-C ends it\n"));
+    text.push_str(&format!("Status: http://{address}/   Press Ctrl-C to stop\n"));
     text
 }
 
-/// Beyond this machine only for those who show who they are.
+/// The address to listen on; beyond this machine, clients need tokens.
 fn listen(
     args: &ServeArgs,
     config: &Config,
@@ -106,12 +120,12 @@ fn closed_to_others(
     }
     Err(Problem::Startup {
         place: listen.to_string(),
-        what: "others could call every tool without a token".to_owned(),
-        help: "give clients tokens ([[client]]), or say serve.open_to_all = true".to_owned(),
+        what: "other machines could call every tool without a token".to_owned(),
+        help: "give every [[client]] a token, or set serve.open_to_all = true".to_owned(),
     })
 }
 
-/// The names that the gateway goes by: the address that it prints itself is one.
+/// The names that requests may use for the gateway, including the address that it prints.
 fn hosts(config: &Config, listen: SocketAddr) -> Result<Hosts, Problem> {
     let mut names = config.serve.hosts.clone();
     match listen.ip() {
@@ -130,28 +144,28 @@ fn hosts(config: &Config, listen: SocketAddr) -> Result<Hosts, Problem> {
     Ok(Hosts { names, origins: config.serve.origins.clone(), proxies })
 }
 
-/// Who collects traces. An empty text is nobody, as usual for that variable.
+/// The collector of traces. An empty value means none, as usual for this variable.
 fn collector(typed: Option<&str>, config: &Config) -> Result<Option<RemoteSettings>, Problem> {
     let place = || match typed {
         Some(_) => "--otlp".to_owned(),
         None => config.place(&["serve", "otlp"]),
     };
-    let help = "write it as http://127.0.0.1:4318";
+    let help = "write a URL such as http://127.0.0.1:4318";
     let at = |url| RemoteSettings::at(url).map_err(|e| Problem::bad(&place(), e.to_string(), help));
     let url = typed.or(config.serve.otlp.as_deref());
     url.filter(|url| !url.is_empty()).map(at).transpose()
 }
 
-/// Half of the machine: servers, and whoever records, need the rest.
+/// Half of the machine's cores: the servers and the audit log need the rest.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)).min(8)
 }
 
-/// The settings as they are now in the file, for a gateway that listens there.
+/// Reads the settings again, for a gateway that already listens.
 fn reload(args: ServeArgs, listen: SocketAddr) -> Reload {
     Box::new(move || {
         let renewed = || -> Result<Renewed, Problem> {
-            let config = Config::read(args.treatment.config.as_deref())?;
+            let config = Config::read(args.call_settings.config.as_deref())?;
             let mut mounts = mounts(&args, &config)?;
             let clients = clients(&config)?;
             closed_to_others(listen, &config, &clients)?;
@@ -163,40 +177,46 @@ fn reload(args: ServeArgs, listen: SocketAddr) -> Reload {
     })
 }
 
-/// What stands behind the gateway: what was typed, what the file says, or the demo server.
+/// The upstreams: from the command line and the file, or else the demo server.
 fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Problem> {
     let mut mounts = Vec::new();
     if let Some((name, upstream)) = typed(args)? {
-        mounts.push(mount(name, upstream, &args.treatment, config, None)?);
+        mounts.push(mount(name, upstream, &args.call_settings, config, None)?);
     }
     let typed = mounts.len();
     for (number, written) in config.mount.iter().enumerate() {
         let place = |key: &str| config.place(&["mount", &number.to_string(), key]);
         let upstream = of_file(written, place)?;
         let name = written.name.clone();
-        mounts.push(mount(name, upstream, &args.treatment, config, Some(number))?);
+        mounts.push(mount(name, upstream, &args.call_settings, config, Some(number))?);
     }
     if mounts.is_empty() {
         let demo = vec![edge::program().into_os_string(), "demo-server".into()];
         let name = args.name.clone().unwrap_or_else(|| "demo".to_owned());
-        mounts.push(mount(name, Upstream::Command(demo.into()), &args.treatment, config, None)?);
+        mounts.push(mount(
+            name,
+            Upstream::Command(demo.into()),
+            &args.call_settings,
+            config,
+            None,
+        )?);
     }
     let mut names = BTreeSet::new();
     for (number, mount) in mounts.iter().enumerate() {
-        let place = || match number.checked_sub(typed) {
+        let place = || match number.checked_sub(typed).filter(|n| *n < config.mount.len()) {
             Some(written) => config.place(&["mount", &written.to_string(), "name"]),
             None => "--name".to_owned(),
         };
         let usable = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        // `.` and `..` mean places.
+        // `.` and `..` have a special meaning in URLs.
         let is_place = mount.name.chars().all(|c| c == '.');
         if is_place || !mount.name.chars().all(usable) {
-            let what = format!("{:?} cannot stand in a URL", mount.name);
-            return Err(Problem::bad(&place(), what, "use letters, digits, - and _"));
+            let what = format!("{:?} is not a valid mount name", mount.name);
+            return Err(Problem::bad(&place(), what, "use letters, digits, -, _ and ."));
         }
         if !names.insert(&mount.name) {
-            let what = format!("{:?} is there twice", mount.name);
-            return Err(Problem::bad(&place(), what, "give each mount a name of its own"));
+            let what = format!("two mounts are named {:?}", mount.name);
+            return Err(Problem::bad(&place(), what, "give each mount a unique name"));
         }
     }
     Ok(mounts)
@@ -205,23 +225,23 @@ fn mounts(args: &ServeArgs, config: &Config) -> Result<Vec<MountSettings>, Probl
 fn mount(
     name: String,
     upstream: Upstream,
-    treatment: &Treatment,
+    call_settings: &CallSettings,
     config: &Config,
     written: Option<usize>,
 ) -> Result<MountSettings, Problem> {
-    let settings = treatment::settings_of(treatment, config, Masks::REMOTE, written)?;
-    let mut crowd = Crowd::default();
-    set(&mut crowd.sessions, config.serve.sessions);
-    set(&mut crowd.idle, config.serve.idle);
-    set(&mut crowd.spare, config.serve.spare);
+    let settings = call_settings::settings_of(call_settings, config, Masks::REMOTE, written)?;
+    let mut session_limits = SessionLimits::default();
+    set(&mut session_limits.sessions, config.serve.sessions);
+    set(&mut session_limits.idle, config.serve.idle);
+    set(&mut session_limits.spare, config.serve.spare);
     let mut breaker = BreakerSettings::default();
     set(&mut breaker.failures, config.breaker.failures);
     set(&mut breaker.wait, config.breaker.wait);
     set(&mut breaker.cap, config.breaker.cap);
-    Ok(MountSettings { name, upstream, crowd, breaker, settings })
+    Ok(MountSettings { name, upstream, session_limits, breaker, settings })
 }
 
-/// What was typed, and what it is called.
+/// The upstream from the command line, and its name.
 fn typed(args: &ServeArgs) -> Result<Option<(String, Upstream)>, Problem> {
     let named = |name: &str| args.name.clone().unwrap_or_else(|| name.to_owned());
     if let Some(url) = &args.upstream {
@@ -253,7 +273,11 @@ fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upst
             for (header, variable) in &mount.headers_env {
                 let value = secret(Some(variable), None, &headers)?.unwrap_or_default();
                 remote = remote.with_header(header, &value).map_err(|e| {
-                    Problem::bad(&headers, e.to_string(), "write authorization = \"VARIABLE\", say")
+                    Problem::bad(
+                        &headers,
+                        e.to_string(),
+                        "write for example authorization = \"VARIABLE\"",
+                    )
                 })?;
             }
             if let Some(file) = &mount.ca_file {
@@ -263,14 +287,15 @@ fn of_file(mount: &config::Mount, place: impl Fn(&str) -> String) -> Result<Upst
             Ok(Upstream::Url(remote))
         }
         _ => {
-            let help = "write one of: command = [\"npx\", …] or url = \"https://…\"";
-            let what = format!("mount {:?} has not one of command and url", mount.name);
+            let help = "set either command = [\"npx\", …] or url = \"https://…\"";
+            let what = format!("mount {:?} must have either a command or a url", mount.name);
             Err(Problem::bad(&place("name"), what, help))
         }
     }
 }
 
 fn remote(url: &str, place: &str) -> Result<RemoteSettings, Problem> {
-    RemoteSettings::at(url)
-        .map_err(|e| Problem::bad(place, e.to_string(), "write it as http://127.0.0.1:3000/mcp"))
+    RemoteSettings::at(url).map_err(|e| {
+        Problem::bad(place, e.to_string(), "write a URL such as http://127.0.0.1:3000/mcp")
+    })
 }

@@ -1,32 +1,32 @@
-//! What the demo shows, on a terminal of any size.
+//! The demo's output, for a terminal of any size.
 
 use faultwire_contract::Contract;
 
-use super::{SCENES, Scene, Side};
+use super::{Point, SCENES, Scene, Side};
 use crate::style::{CODE, DIM, ERROR, GOOD, HEAD, paint, plain};
 
-/// For what a scene shows.
-const NAME: usize = 24;
+/// The width of the first column: what a scene shows.
+const NAME: usize = 21;
 
-/// How much fits.
+/// The widths of the columns.
 pub struct Screen {
-    /// For the side without Faultwire, and for the one with it.
+    /// The sides without and with Faultwire.
     left: usize,
     right: usize,
-    /// Whether there is room for a third line.
+    /// Whether there is space for a third line.
     is_tall: bool,
 }
 
 impl Screen {
-    /// What is no terminal takes all of it.
+    /// Without a terminal, everything is shown.
     pub fn of(terminal: Option<(usize, usize)>) -> Self {
-        const LEFT: usize = 28;
-        const RIGHT: usize = 54;
+        const LEFT: usize = 24;
+        const RIGHT: usize = 65;
         let (width, height) = terminal.unwrap_or((NAME + LEFT + RIGHT, usize::MAX));
         let room = width.saturating_sub(NAME);
         let left = match room.checked_sub(LEFT + RIGHT) {
             Some(more) => LEFT + more / 3,
-            None => (room * 2 / 5).max(14),
+            None => (room / 3).max(14),
         };
         // With the heading, the closing and the prompt after it.
         let lines = 3 * SCENES.len() + 8;
@@ -43,62 +43,75 @@ impl Screen {
         )
     }
 
-    /// What was seen, what it cost, and what was said.
+    /// What the client sees on both sides.
     pub fn row(&self, scene: &Scene, without: &Side, with: &Side) -> String {
         let (left, right) = (self.left, self.right);
-        let seen = |side: &Side, most| match &side.code {
-            // What leaks stands at the end of the text.
-            None if scene.tool == "leak" => end(&side.saw, most),
-            None => cut(&line(&side.saw), most),
-            Some(code) => cut(code, most),
-        };
         let bad = if without.good { GOOD } else { ERROR };
         let good = if with.code.is_some() { CODE } else { GOOD };
-        let call = format!("  {}", scene.tool);
+        let (call, lines) = (format!("  {}", scene.tool), self.lines(scene, without, with));
+        // Most calls are too quick to show their time.
+        let is_slow = without.waited_ms >= 1000;
+        let time = |side: &Side| if is_slow { waited(side) } else { String::new() };
         let mut row = format!(
             "{:NAME$}{bad}{:left$}{bad:#}{good}{}{good:#}\n\
-             {DIM}{call:NAME$}{:left$}{}{DIM:#}\n",
+             {DIM}{call:NAME$}{:left$}{DIM:#}{}\n",
             scene.shows,
-            seen(without, left - 2),
-            seen(with, right),
-            waited(without),
-            self.cost(without, with),
+            seen(scene, &without.saw, left - 2),
+            cut(&outcome(with, &time(with)), right),
+            time(without),
+            lines.first().map(String::as_str).unwrap_or_default(),
         );
-        if with.code.is_some() && self.is_tall {
-            let said = cut(&line(with.saw.lines().last().unwrap_or_default()), right);
-            row += &format!("{:width$}{said}\n", "", width = NAME + left);
+        for more in lines.iter().skip(1) {
+            row += &format!("{:width$}{more}\n", "", width = NAME + left);
         }
         row
     }
 
-    fn cost(&self, without: &Side, with: &Side) -> String {
-        let told = match (&with.retry, &with.logged) {
-            (Some(retry), Some(incident)) => {
-                let told = format!("{}, retry {retry}, ", waited(with));
-                let fits = told.len() + incident.len() <= self.right;
-                told + if fits { incident } else { "recorded" }
-            }
-            _ if with.saw == without.saw && with.good => {
-                format!("{}, the same bytes", waited(with))
-            }
-            _ => waited(with),
+    /// The server's words and what to do next, or the one that fits.
+    fn lines(&self, scene: &Scene, without: &Side, with: &Side) -> Vec<String> {
+        let right = self.right;
+        let Some(next) = &with.next else {
+            let same = with.saw == without.saw && with.good;
+            return vec![if same { "the same bytes".to_owned() } else { String::new() }];
         };
-        cut(&told, self.right)
+        let words = seen(scene, &with.saw, right);
+        let next = cut(&line(next), right);
+        match scene.point {
+            _ if self.is_tall => vec![words, next],
+            Point::Words => vec![words],
+            Point::Next => vec![next],
+        }
     }
 
     pub fn closing(&self, log: &str, holds: bool) -> String {
         let gap = if self.is_tall { "\n" } else { "" };
         let claim = if holds {
-            "Nothing hangs, no secret gets out, every failure has a code and a record."
+            "No call hangs, no secret leaks, and every failure has a code and a record."
         } else {
-            "Not every call was answered and recorded as it should be."
+            "Some calls were not answered or recorded as expected."
         };
         format!(
             "{gap}{claim}\n  \
-             The same for any server:  {HEAD}faultwire wrap -- CMD{HEAD:#}\n  \
-             What was recorded here:   {HEAD}faultwire audit tail {log}{HEAD:#}\n"
+             Do this for any server:  {HEAD}faultwire wrap -- CMD{HEAD:#}\n  \
+             See what was recorded:   {HEAD}faultwire audit tail {log}{HEAD:#}\n"
         )
     }
+}
+
+/// What a server said, or the end of it if the decisive part is at the end.
+fn seen(scene: &Scene, saw: &str, most: usize) -> String {
+    match scene.point {
+        Point::Words if !saw.starts_with('{') => end(saw, most),
+        _ => cut(&line(saw), most),
+    }
+}
+
+/// The code, whether to call again, and how long it took.
+fn outcome(with: &Side, time: &str) -> String {
+    let retry = with.retry.as_deref().map(|retry| format!("retry {retry}")).unwrap_or_default();
+    let first = with.code.clone().unwrap_or_else(|| line(&with.saw));
+    let all = [first.as_str(), &retry, time];
+    all.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 fn waited(side: &Side) -> String {

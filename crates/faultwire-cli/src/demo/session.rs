@@ -1,4 +1,4 @@
-//! A plain client: it sends a call and takes what comes.
+//! A plain client: it sends a call and returns the first answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,7 +11,7 @@ use crate::edge;
 use crate::problem::Problem;
 
 /// A server, and the pipes to it.
-pub struct Session {
+pub struct DemoSession {
     process: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -26,15 +26,15 @@ pub enum Heard {
     Closed,
 }
 
-impl Session {
-    /// Starts a server and says hello.
+impl DemoSession {
+    /// Starts a server and initializes the session.
     pub fn start(command: &[&str]) -> Result<Self, Problem> {
         let failed = |e: std::io::Error| {
-            Problem::bad(command[0], format!("cannot be started: {e}"), "free some processes")
+            Problem::bad(command[0], format!("cannot start: {e}"), "close some processes")
         };
         let mut start = Command::new(command[0]);
         start.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // What the user has set for servers of their own is not for these.
+        // The user's settings for other servers do not apply to these.
         for name in edge::own_variables() {
             start.env_remove(name);
         }
@@ -43,7 +43,7 @@ impl Session {
         let stderr = process.stderr.take();
         let complaints = std::thread::spawn(move || {
             let mut said = Vec::new();
-            // All is read, so that nobody is held up, and only the beginning is kept.
+            // Everything is read, so that the server does not block, but only the beginning is kept.
             if let Some(mut stderr) = stderr {
                 let _ = stderr.by_ref().take(4096).read_to_end(&mut said);
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
@@ -71,17 +71,18 @@ impl Session {
         if session.lines.recv_timeout(Duration::from_secs(10)).is_err() {
             drop(session);
             let said = complaints.join().unwrap_or_default();
-            let said = said.lines().next().unwrap_or("it says nothing").to_owned();
-            return Err(Problem::bad(&command.join(" "), said, "mend this first"));
+            let said = said.lines().next().unwrap_or("no answer").to_owned();
+            let what = format!("the server did not start: {said}");
+            return Err(Problem::bad(&command.join(" "), what, "fix this first"));
         }
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        // The list is known before anything is timed, as with any client.
+        // Clients fetch the list first, so its time does not count for a call.
         session.send(&json!({ "jsonrpc": "2.0", "id": "tools", "method": "tools/list" }));
         let _ = session.lines.recv_timeout(Duration::from_secs(10));
         Ok(session)
     }
 
-    /// Calls a tool, and waits for whatever comes first.
+    /// Calls a tool and waits for the first message.
     pub fn call(&mut self, tool: &str, arguments: &str, patience: Duration) -> (Heard, Duration) {
         self.calls += 1;
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
@@ -103,13 +104,13 @@ impl Session {
 
     fn send(&mut self, message: &Value) {
         if let Some(stdin) = &mut self.stdin {
-            // A server that is gone is noticed by its silence.
+            // If the server is gone, no answer will follow.
             let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 }
 
-impl Drop for Session {
+impl Drop for DemoSession {
     fn drop(&mut self) {
         self.stdin = None;
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! What no SDK would do.
+//! Misbehaviour that no SDK allows.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -97,7 +97,7 @@ pub(super) fn last_words(desk: &Arc<Desk>, call: &Call) -> Next {
     Next::Exit(0)
 }
 
-/// The process that stays behind holds on to stdout.
+/// The process that is left behind keeps stdout open.
 pub(super) fn orphan(_: &Arc<Desk>, _: &Call) -> Next {
     let started = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn();
     Next::Exit(if started.is_ok() { 101 } else { 102 })
@@ -159,7 +159,7 @@ pub(super) fn pretty(desk: &Arc<Desk>, call: &Call) -> Next {
     Next::GoOn
 }
 
-/// The right answer under another id.
+/// The right answer with another id.
 fn under(desk: &Desk, id: Value, call: &Call) -> Next {
     desk.say(&right(&Call { id, ..call.clone() }));
     Next::GoOn

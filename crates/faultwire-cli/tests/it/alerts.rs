@@ -34,10 +34,10 @@ fn o7_pages_a_line_each() {
 #[test]
 fn a_bad_line_is_named() {
     for (line, says) in [
-        ("nonsense", "line 2: no event"),
+        ("nonsense", "line 2: not a valid event"),
         (r#"{"t":1,"client":"a"}"#, "missing field `code`"),
         (r#"{"t":1,"client":"a","code":"runtime.timeot"}"#, "did you mean \"runtime.timeout\"?"),
-        (r#"{"t":-1,"client":"a","code":"runtime.timeout"}"#, "not negative"),
+        (r#"{"t":-1,"client":"a","code":"runtime.timeout"}"#, "use seconds, 0 or more"),
         (r#"{"t":1,"client":"a","code":"runtime.timeout","x":1}"#, "unknown field `x`"),
     ] {
         let ran = faultwire(

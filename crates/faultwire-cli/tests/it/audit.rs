@@ -38,7 +38,7 @@ fn query(dir: &Dir, args: &[&str]) -> Vec<String> {
 fn refused_as_broken(dir: &Dir, args: &[&str]) {
     let ran = faultwire(&[&["audit"], args, &[dir.text()]].concat(), "");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {}", ran.err);
-    assert!(ran.err.contains("`faultwire audit verify` tells more"), "{args:?}: {}", ran.err);
+    assert!(ran.err.contains("run `faultwire audit verify`"), "{args:?}: {}", ran.err);
 }
 
 fn found(ran: Ran) -> String {
@@ -96,9 +96,12 @@ fn append_refuses_bad_lines_by_number_and_keeps_the_good_ones() {
 fn verify_tells_people_and_programs() {
     let dir = log();
     let said = faultwire(&["audit", "verify", dir.text()], "").fine();
-    assert!(said.contains("5 records in one segment hold"), "{said}");
-    assert!(said.contains("1 checkpoint covers 5 of them, signed by faultwire.audit/"), "{said}");
-    assert!(said.contains("--key also finds forgeries"), "{said}");
+    assert!(said.contains("verified 5 records in one segment"), "{said}");
+    assert!(
+        said.contains("1 checkpoint covers 5 of the records, signed by faultwire.audit/"),
+        "{said}"
+    );
+    assert!(said.contains("with --key to find forgeries"), "{said}");
     let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
     assert_eq!(
         (&page["ok"], &page["records"], &page["sealed"]),
@@ -114,9 +117,9 @@ fn verify_tells_people_and_programs() {
     let with = ["audit", "verify", dir.text(), "--key", &other.join("audit-log.pub")];
     assert!(found(faultwire(&with, "")).contains("signed with another key"));
     let with = ["audit", "verify", dir.text(), "--key", &dir.join("audit-log.key")];
-    assert!(faultwire(&with, "").refused().contains("never hand out audit-log.key"));
+    assert!(faultwire(&with, "").refused().contains("never share audit-log.key"));
     let with = ["audit", "verify", dir.text(), "--key", "nothing"];
-    assert!(faultwire(&with, "").refused().contains("neither a key nor a file"));
+    assert!(faultwire(&with, "").refused().contains("neither a public key nor a readable file"));
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn a_log_that_was_wiped_is_no_crash() {
     let dir = log();
     let file = dir.join("audit-log.jsonl");
     fs::write(&file, "").unwrap();
-    let cut = "the log has 0 records, and a signed checkpoint covers 5: it was cut";
+    let cut = "the log has 0 records, but a signed checkpoint covers 5: it was cut";
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
     assert!(said.contains(cut), "{said}");
     fs::remove_file(&file).unwrap();
@@ -141,7 +144,7 @@ fn a_record_that_was_signed_anew_vouches_for_none_before_it() {
     fs::write(&file, text.replace("inc_4", "inc_9")).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
     assert!(said.contains("are not those that were signed"), "{said}");
-    assert!(!said.contains("records hold"), "{said}");
+    assert!(!said.contains("records are valid"), "{said}");
 }
 
 #[test]
@@ -151,8 +154,8 @@ fn verify_names_the_first_bad_line() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("inc_2", "inc_9")).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
-    let place = format!("bad: {file}:3: it is not what it was");
-    assert!(said.starts_with(&place) && said.contains("the first 2 records hold"), "{said}");
+    let place = format!("bad: {file}:3: the record was changed");
+    assert!(said.starts_with(&place) && said.contains("the first 2 records are valid"), "{said}");
     let ran = faultwire(&["audit", "verify", dir.text(), "--json"], "");
     let page: Value = serde_json::from_str(&found(ran)).unwrap();
     assert_eq!((&page["ok"], &page["line"], &page["good"]), (&json!(false), &json!(3), &json!(2)));
@@ -164,14 +167,14 @@ fn verify_names_the_first_bad_line() {
 
     fs::write(&file, text.replacen("{\"v\":1,\"seq\":2", "{\"v\":2,\"seq\":2", 1)).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
-    assert!(said.contains(":3: a record of version 2, and this program reads version 1"), "{said}");
+    assert!(said.contains(":3: a record of version 2, but this program reads version 1"), "{said}");
     fs::write(&file, text.trim_end()).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
-    assert!(said.contains(":5: the line breaks off"), "it was signed: {said}");
+    assert!(said.contains(":5: the line is cut off"), "it was signed: {said}");
     fs::remove_file(dir.join("audit-log.checkpoints")).unwrap();
     let said = found(faultwire(&["audit", "verify", dir.text()], ""));
-    assert!(said.contains(":5: the last line is unfinished"), "as after a crash: {said}");
-    assert!(said.contains("it repairs this by itself"), "{said}");
+    assert!(said.contains(":5: the last line is incomplete"), "as after a crash: {said}");
+    assert!(said.contains("it repairs this automatically"), "{said}");
     faultwire(&["audit", "append", dir.text()], "");
     faultwire(&["audit", "verify", dir.text()], "").fine();
 }
@@ -243,7 +246,7 @@ fn reading_commands_without_a_log_say_so() {
     let dir = Dir::new();
     for args in [&["verify"][..], &["tail"], &["query"], &["show", "inc_1"], &["export"]] {
         for (place, says) in
-            [(dir.text(), "there is no audit log here"), ("/no/such", "No such file")]
+            [(dir.text(), "no audit log in this directory"), ("/no/such", "No such file")]
         {
             let said = faultwire(&[&["audit"], args, &[place]].concat(), "").refused();
             assert!(said.contains(says) && said.contains("FAULTWIRE_AUDIT"), "{args:?}: {said}");
@@ -271,7 +274,7 @@ fn the_directory_comes_from_the_environment_too() {
     faultwire(&["audit", "append", &state.join("faultwire/audit/other")], "").fine();
     let told = read(&[]).refused();
     assert!(
-        told.contains("there are 2 logs") && told.contains("name one: append, other"),
+        told.contains("the directory has 2 logs") && told.contains("name one: append, other"),
         "{told}"
     );
     assert!(read(&["append"]).fine().contains("runtime.timeout"), "by its name");
@@ -317,7 +320,7 @@ fn query_prints_tables_and_csv() {
     let table = faultwire(&["audit", "query", dir.text(), "--limit", "1"], "").fine();
     assert!(table.ends_with("the newest 1 of 4; --limit 0 shows all\n"), "{table}");
     let none = faultwire(&["audit", "query", dir.text(), "--tool", "none"], "").fine();
-    assert_eq!(none, "no failure fits\n");
+    assert_eq!(none, "no matching failures\n");
     let csv = faultwire(&["audit", "query", dir.text(), "--csv", "--code", "runtime.*"], "").fine();
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "seq,time,contract,code,tool,client,origin,outcome,incident,message");
@@ -399,21 +402,21 @@ fn show_tells_the_whole_story() {
     let page = faultwire(&["audit", "show", "inc_2", dir.text()], "").fine();
     for part in [
         "governance.rate_limited  owlclaw 1.0.0, governance, alert warning",
-        "Who           laptop",
-        "Called        search request two",
+        "Client        laptop",
+        "Call          search request two",
         "Retry         backoff, in 2000 ms",
-        "Whose         policy: a rule of the operator said no",
-        "How far       not_sent: the tool never got the call",
+        "Origin        policy: a rule of the operator refused the call",
+        "Outcome       not_sent: the tool did not receive the call",
         "What to do    Wait for retry_after, then send the same call again.",
         "Arguments     hmac-sha256:",
-        ", a checkpoint covers it",
+        ", covered by a checkpoint",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("secret words"), "{page}");
     let page = faultwire(&["audit", "show", "inc_4", dir.text()], "").fine();
-    assert!(page.contains("Really said   GET ~/x failed"), "{page}");
-    assert!(page.contains("Told          GET [redacted:path] failed"), "{page}");
+    assert!(page.contains("Full message  GET ~/x failed"), "{page}");
+    assert!(page.contains("Message       GET [redacted:path] failed"), "{page}");
     let records = faultwire(&["audit", "show", "inc_1", dir.text(), "--json"], "").json();
     assert_eq!(records[0]["fault"]["incident"], "inc_1");
     assert!(faultwire(&["audit", "show", "2", dir.text()], "").fine().contains("inc_2"));
@@ -545,7 +548,7 @@ fn tail_follows_a_writer_through_rotations() {
     assert_eq!(page["ok"], true);
     // And it has one writer.
     let second = faultwire(&["audit", "append", dir.text()], "").refused();
-    let holder = format!("the log is held by process {} (faultwire audit append)", writer.0.id());
+    let holder = format!("the log is in use by process {} (faultwire audit append)", writer.0.id());
     assert!(second.contains(&holder), "{second}");
 }
 
@@ -562,7 +565,8 @@ fn k15_a_log_that_cannot_be_opened_is_an_envelope_and_no_success() {
     assert_eq!(envelope["error_code"], "BOOTSTRAP_FAILURE");
     let said = faultwire(&["audit", "append", dir.text()], "").refused();
     assert!(
-        said.contains("it was cut") && said.contains("help: keep the directory as evidence"),
+        said.contains("it was cut")
+            && said.contains("help: keep a copy of the directory as evidence"),
         "{said}"
     );
 }
@@ -595,7 +599,7 @@ fn verify_reads_the_older_format() {
     fs::write(&file, &text).unwrap();
     for named in [dir.text(), &file] {
         let said = faultwire(&["audit", "verify", named], "").fine();
-        assert!(said.contains("3 records of the older format hold"), "{said}");
+        assert!(said.contains("verified 3 records of the older format"), "{said}");
     }
     let page = faultwire(&["audit", "verify", dir.text(), "--json"], "").json();
     assert_eq!((&page["format"], &page["records"]), (&json!("legacy"), &json!(3)));
@@ -605,9 +609,9 @@ fn verify_reads_the_older_format() {
         ([lines[0], lines[2]].concat(), ":2: its prevHash is "),
         ([lines[1], lines[2]].concat(), ":1: its prevHash is "),
         ([lines[0], lines[1], lines[1]].concat(), ":3: its prevHash is "),
-        ([lines[0], "{\"hash\":\"x\"}\n"].concat(), ":2: it has no text \"prevHash\""),
-        ([lines[0], "\n"].concat(), ":2: no JSON object"),
-        (text[..text.len() - 20].to_owned(), ":3: the line is unfinished"),
+        ([lines[0], "{\"hash\":\"x\"}\n"].concat(), ":2: the string \"prevHash\" is missing"),
+        ([lines[0], "\n"].concat(), ":2: not a JSON object"),
+        (text[..text.len() - 20].to_owned(), ":3: the line is incomplete"),
     ] {
         fs::write(&file, tampered).unwrap();
         let said = found(faultwire(&["audit", "verify", dir.text()], ""));
@@ -624,7 +628,7 @@ fn what_is_refused_is_not_repeated_aloud() {
     let dir = log();
     let key = fs::read_to_string(dir.join("audit-log.key")).unwrap();
     let said = faultwire(&["audit", "verify", dir.text(), "--key", &key], "").refused();
-    assert!(said.contains("this is a signing key") && !said.contains("PRIVATE"), "{said}");
+    assert!(said.contains("this is the secret signing key") && !said.contains("PRIVATE"), "{said}");
     let bad = r#"{"code":"runtime.timeout","status":"password=hunter2zz"}"#;
     let ran = faultwire(&["audit", "append", dir.text()], bad);
     assert!(
@@ -642,7 +646,7 @@ fn files_that_are_no_log_are_refused_by_name() {
     {
         fs::write(dir.join(name), bytes).unwrap();
         let said = faultwire(&["audit", "verify", &dir.join(name)], "").refused();
-        assert!(said.contains(name) && said.contains("begins with no record"), "{said}");
+        assert!(said.contains(name) && said.contains("does not begin with a record"), "{said}");
     }
     let own = dir.join("audit-log.jsonl");
     assert!(faultwire(&["audit", "verify", &own], "").fine().contains("5 records"));
@@ -650,9 +654,9 @@ fn files_that_are_no_log_are_refused_by_name() {
     fs::remove_file(dir.join("audit-log.pub")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.join("audit-log.pub")).unwrap();
     let said = faultwire(&["audit", "verify", dir.text()], "").refused();
-    assert!(said.contains("audit-log.pub: it is a symbolic link"), "{said}");
+    assert!(said.contains("audit-log.pub: this is a symbolic link"), "{said}");
     let said = faultwire(&["audit", "verify", dir.text(), "--key", "/dev/zero"], "").refused();
-    assert!(said.contains("neither a key nor a file"), "{said}");
+    assert!(said.contains("neither a public key nor a readable file"), "{said}");
 }
 
 #[test]

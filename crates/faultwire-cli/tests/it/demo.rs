@@ -17,6 +17,12 @@ fn the_demo_shows_both_sides() {
     assert!(scene("hang")["without"]["waited_ms"].as_u64().unwrap() >= 3000);
     assert_eq!(scene("hang")["with"]["code"], "timeout");
     assert!(scene("crash")["without"]["saw"].as_str().unwrap().contains("closed"));
+    assert_eq!(scene("missing_file")["with"]["code"], "not_found");
+    let path = "/srv/data/report.txt";
+    assert!(scene("missing_file")["with"]["saw"].as_str().unwrap().contains(path));
+    let next = "Call echo if you meant that, or choose a tool from tools/list.";
+    assert_eq!(scene("ecko")["with"]["next"], next);
+    assert_eq!(scene("rate_limited")["with"]["next"], "Wait 2 seconds, then call again.");
     // Everything that failed is in the log, and the log is a whole one.
     let failed: Vec<&Value> = scenes.iter().filter(|s| s["with"]["code"].is_string()).collect();
     assert!(failed.len() >= 7, "{shown}");
@@ -56,7 +62,16 @@ fn the_demo_fits_on_a_terminal_of_any_size() {
         let text = anstream::adapter::strip_str(&painted).to_string();
         assert!(text.lines().count() < lines, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
-        for word in ["hunter2", "timeout", "retry after 2 s, ", "faultwire wrap -- CMD"] {
+        for word in [
+            "hunter2",
+            "timeout, retry later, 1.",
+            "rate_limited, retry after 2 s",
+            "Wait 2 seconds, then call again.",
+            "Call echo if you meant that",
+            "Use text if you meant that",
+            "/srv/data/report.txt'",
+            "faultwire wrap -- CMD",
+        ] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let log = text.split_whitespace().find(|word| word.contains("faultwire-demo-")).unwrap();
@@ -74,7 +89,7 @@ fn the_demo_claims_nothing_that_it_has_not_seen() {
     let mut set = crate::support::command(&["demo", "--json"]);
     set.env("FAULTWIRE_CONTRACT", "kaiza").env("FAULTWIRE_ARGUMENTS", "off");
     let shown: Value = serde_json::from_str(&run(set, b"").fine()).unwrap();
-    assert!(shown["scenes"][1]["with"]["code"].is_string(), "{shown}");
+    assert_eq!(shown["scenes"][2]["with"]["code"], "invalid_arguments", "{shown}");
     std::fs::remove_dir_all(shown["audit"].as_str().unwrap()).unwrap();
 }
 

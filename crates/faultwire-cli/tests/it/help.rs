@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 
 use crate::support::{command, faultwire, run};
 
-const COMMANDS: [&[&str]; 22] = [
+pub const COMMANDS: [&[&str]; 23] = [
     &["wrap"],
     &["demo"],
     &["demo-server"],
+    &["contract", "new"],
     &["contract", "list"],
     &["contract", "show"],
     &["contract", "lint"],
@@ -39,7 +40,7 @@ fn every_command_has_help() {
         let teaches = help.contains("Example") || command == ["contract", "list"];
         assert!(teaches, "{command:?} shows no example");
     }
-    assert!(top.contains("Exit codes: 0 fine, 1 findings, 2 usage or bad input."));
+    assert!(top.contains("Exit codes: 0 success, 1 findings, 2 usage error or bad input."));
     assert_eq!(
         faultwire(&["--version"], "").fine().trim(),
         concat!("faultwire ", env!("CARGO_PKG_VERSION"))

@@ -10,6 +10,8 @@ mod classify;
 mod contract;
 mod demo;
 mod help;
+mod messages;
+mod new_contract;
 mod readme;
 mod render;
 mod retry;

@@ -83,15 +83,15 @@ fn every_code_goes_through_render_and_decode() {
 fn refusals_say_what_where_and_what_to_do() {
     let render = |input: &str| faultwire(&["render", "-c", "workrail"], input).refused();
     for (input, says) in [
-        ("", "no fault"),
+        ("", "not a valid fault"),
         ("{}", "missing field `code`"),
-        ("[]", "no fault"),
+        ("[]", "not a valid fault"),
         ("{\"code\":\"NOT_FOUND\"", "EOF"),
         ("{\"code\":\"NOT_FOUND\"} x", "trailing characters"),
         (r#"{"code":"NOT_FUND"}"#, "did you mean \"NOT_FOUND\"?"),
         (r#"{"code":"NOT_FOUND","retryable":true}"#, "unknown field `retryable`"),
         (r#"{"code":"NOT_FOUND","retry":"after"}"#, "its row lists never"),
-        (r#"{"code":"NOT_FOUND","retry_after_ms":5}"#, "takes no retry_after_ms"),
+        (r#"{"code":"NOT_FOUND","retry_after_ms":5}"#, "cannot have retry_after_ms"),
         (r#"{"code":"NOT_FOUND","details":NaN}"#, "expected value"),
         (r#"{"code":"NOT_FOUND","details":1e999}"#, "number out of range"),
         (r#"{"code":"NOT_FOUND","code":"NOT_FOUND"}"#, "duplicate field"),
@@ -122,7 +122,7 @@ fn with_json_our_own_errors_are_envelopes() {
     assert_eq!(envelope["error"]["retryable"], false);
     let message = envelope["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("no fault") && message.contains("only \"code\" is needed"),
+        message.contains("not a valid fault") && message.contains("only \"code\" is required"),
         "{message}"
     );
     let err = faultwire(&["render", "--json", "-c", "workrail"], "nonsense").refused();
@@ -158,9 +158,9 @@ fn what_is_no_envelope_is_refused() {
         decode("context-resolve", r#"{"error":{"code":"io_error"}}"#)
             .contains("no member \"message\"")
     );
-    assert!(decode("owlclaw", "").contains("no mcp envelope of owlclaw"));
+    assert!(decode("owlclaw", "").contains("not an envelope of owlclaw (mcp)"));
     let lying = r#"{"success":false,"data":null,"error":{"code":"db_error","message":"m","retryable":false}}"#;
-    assert!(decode("tuitbot", lying).contains("says otherwise"));
+    assert!(decode("tuitbot", lying).contains("contradicts"));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn redact_text_in_text_out() {
         assert_eq!(faultwire(args, text).fine(), safe);
     }
     let wrong = faultwire(&["redact", "--keep", "tokens"], "x").refused();
-    assert!(wrong.contains("write one of paths, addresses, frames, personal"), "{wrong}");
+    assert!(wrong.contains("expected one of paths, addresses, frames, personal"), "{wrong}");
     let own = faultwire(&["redact", "-c", HARBOUR], "moor at berth-1234").fine();
     assert_eq!(own, "moor at [redacted]");
     let rules = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-rules.toml");

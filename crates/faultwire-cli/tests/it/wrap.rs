@@ -7,6 +7,7 @@ mod deadlines;
 pub mod facts;
 mod hostile;
 mod matrix;
+pub mod output;
 pub mod parts;
 pub mod real;
 mod recovery;

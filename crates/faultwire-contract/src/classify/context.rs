@@ -22,6 +22,8 @@ pub struct CallContext<'a> {
     pub params: Option<&'a str>,
     /// Whether the tool declares an `outputSchema`.
     pub has_output_schema: bool,
+    /// The tool's `readOnlyHint`, where its annotations have one.
+    pub read_only: Option<bool>,
     /// What becomes of failures that the server calls a success.
     pub soft_failures: SoftFailures,
     /// The tool's name.

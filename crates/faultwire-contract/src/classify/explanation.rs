@@ -64,7 +64,8 @@ impl Line<'_> {
 fn explanation(contract: &Contract, evidence: Evidence) -> Explanation {
     let own = contract.rules.iter().filter(|rule| !rule.when.generic);
     let mut tried = Vec::new();
-    for rule in own.chain(rule::all_shared()) {
+    let shared = rule::all_shared().iter().filter(|rule| !rule.weak || evidence.is_short());
+    for rule in own.chain(shared) {
         tried.push(rule.name.clone());
         if rule.when.matches(&evidence) {
             break;

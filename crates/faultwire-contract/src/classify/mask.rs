@@ -230,7 +230,8 @@ impl Scanner<'_> {
         let ends = |b: &u8| b.is_ascii_whitespace() || b"\"'`<>|".contains(b);
         let mut end = at + self.bytes[at..].iter().position(ends).unwrap_or(self.bytes.len() - at);
         let token = &self.text[at..end];
-        let is_url = token.find("://").is_some_and(|i| {
+        let url = token.contains(':').then(|| token.find("://")).flatten();
+        let is_url = url.is_some_and(|i| {
             i > 0 && token[..i].bytes().all(|b| b.is_ascii_alphanumeric() || b"+.-(".contains(&b))
         });
         let cut: &[char] = if is_url {
@@ -260,6 +261,10 @@ impl Scanner<'_> {
 
 /// Whether a token is a place in a file system, a file's name or a mail address.
 fn is_path(token: &str) -> bool {
+    // Most words have none of the signs of a place.
+    if !token.bytes().any(|b| matches!(b, b'/' | b'\\' | b'.' | b'@' | b'~')) {
+        return false;
+    }
     // `file.ts:12:3`, `(src/a.rs`
     let token = token.trim_start_matches(['(', '[', '{']);
     let place = token.trim_end_matches(|c: char| c.is_ascii_digit() || c == ':');

@@ -1,6 +1,7 @@
 //! What the client said in its call, and where a text repeats it: whole, escaped, or cut (U1).
 
-use std::collections::HashSet;
+use std::cell::LazyCell;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
@@ -23,7 +24,7 @@ const MOST_WORDS: usize = 256;
 pub(super) struct OwnWords {
     /// Values that are looked for whole.
     words: Vec<Vec<u8>>,
-    stretches: HashSet<[u8; STRETCH], RandomState>,
+    stretches: Stretches,
     /// Values that name something: paths, URLs, ids.
     names: Vec<String>,
     /// Short values, and the names of arguments.
@@ -31,6 +32,74 @@ pub(super) struct OwnWords {
     keys: Vec<String>,
     /// How much was taken in.
     bytes: usize,
+}
+
+/// Stretches of a call: a table of where they stand in its texts, open to the next free entry.
+#[derive(Default)]
+struct Stretches {
+    /// The texts, one after the other.
+    texts: Vec<u8>,
+    /// Where each text begins.
+    begins: Vec<usize>,
+    /// One more than the place of a stretch; 0 is free. At most half of it is taken.
+    table: Vec<u32>,
+    hasher: RandomState,
+}
+
+impl Stretches {
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    fn remember(&mut self, text: &[u8]) {
+        self.begins.push(self.texts.len());
+        self.texts.extend_from_slice(text);
+    }
+
+    /// Makes the table, when all texts are there.
+    fn index(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        self.table = vec![0; (self.texts.len() / STRIDE * 2).next_power_of_two()];
+        let ends = self.begins[1..].iter().copied().chain([self.texts.len()]);
+        for (begin, end) in self.begins.iter().copied().zip(ends) {
+            for place in (begin..end).step_by(STRIDE).take_while(|at| at + STRETCH <= end) {
+                let stretch = &self.texts[place..place + STRETCH];
+                let (slot, known) = self.look_up(stretch);
+                if !known {
+                    self.table[slot] = u32::try_from(place + 1).unwrap_or(0);
+                }
+            }
+        }
+    }
+
+    fn has(&self, stretch: &[u8]) -> bool {
+        self.look_up(stretch).1
+    }
+
+    /// The entry of a stretch, or the free one where it would stand; and whether it is there.
+    fn look_up(&self, stretch: &[u8]) -> (usize, bool) {
+        let mask = self.table.len() - 1;
+        let whole = stretch.first_chunk::<STRETCH>().map_or(0, |s| u128::from_le_bytes(*s));
+        let mut slot = usize::try_from(self.hasher.hash_one(whole)).unwrap_or(0) & mask;
+        loop {
+            let Some(place) = self.table[slot].checked_sub(1).map(|place| place as usize) else {
+                return (slot, false);
+            };
+            if self.texts[place..place + STRETCH] == *stretch {
+                return (slot, true);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+}
+
+/// The last part of a path or URL, where it is a name of its own.
+fn last_part(name: &str) -> Option<&str> {
+    let (_, part) = name.trim_end_matches('/').rsplit_once('/')?;
+    let is_name = part.len() > 5 && part.contains(['.', '-', '_']) && !part.contains(['?', '=']);
+    is_name.then_some(part)
 }
 
 impl OwnWords {
@@ -52,6 +121,7 @@ impl OwnWords {
             // Too deep to be read: its text is what the client said.
             Err(_) => own.text(params),
         }
+        own.stretches.index();
         own
     }
 
@@ -96,7 +166,7 @@ impl OwnWords {
     }
 
     fn word(&mut self, word: &str) {
-        let (word, _) = folded(word.trim().as_bytes());
+        let word = folded(word.trim().as_bytes());
         let is_status = word.len() <= 3 && word.iter().all(u8::is_ascii_digit);
         if word.len() >= 3 && !is_status && self.words.len() < MOST_WORDS {
             self.words.push(word);
@@ -118,9 +188,7 @@ impl OwnWords {
         if text.len() < STRETCH + STRIDE {
             return self.word(text);
         }
-        let (lower, _) = folded(text.as_bytes());
-        let all = lower.windows(STRETCH).step_by(STRIDE);
-        self.stretches.extend(all.filter_map(|stretch| <[u8; STRETCH]>::try_from(stretch).ok()));
+        self.stretches.remember(&folded(text.as_bytes()));
         // Identifiers, file names and the like are repeated on their own.
         let parts = text.split(|c: char| c.is_whitespace() || "\"'`()[]{},;=<>".contains(c));
         for part in parts.filter(|part| is_identifier(part) && part.len() < STRETCH + STRIDE) {
@@ -134,14 +202,28 @@ impl OwnWords {
             let at = text.as_bytes().get(..word.len());
             at.is_some_and(|b| b.eq_ignore_ascii_case(word)) && text[word.len()..].starts_with(": ")
         };
+        let is_quoted = |at: usize, end: usize| {
+            let mark = text.as_bytes()[..at].last();
+            matches!(mark, Some(b'\'' | b'"' | b'`')) && text.as_bytes().get(end) == mark
+        };
         let quotes = |value: &String| {
-            let quoted = |mark: char| text.contains(&format!("{mark}{value}{mark}"));
-            ['\'', '"', '`'].into_iter().any(quoted)
+            memmem::find_iter(text.as_bytes(), value).any(|at| is_quoted(at, at + value.len()))
+        };
+        // "Session not found: one"
+        let ends = |value: &String| {
+            let is_end = |at: usize| {
+                let rest = &text[at + value.len()..];
+                text[..at].ends_with(": ")
+                    && (rest.is_empty() || rest.starts_with(['\'', '"', '`', '.', ',', ')', '\n']))
+            };
+            value.len() > 2 && memmem::find_iter(text.as_bytes(), value).any(is_end)
         };
         let lower = text.to_lowercase();
-        self.names.iter().any(|name| text.contains(name.as_str()))
+        let has = |part: &str| memmem::find(text.as_bytes(), part.as_bytes()).is_some();
+        self.names.iter().any(|name| has(name))
+            || self.names.iter().filter_map(|name| last_part(name)).any(has)
             || self.words.iter().any(begins)
-            || self.values.iter().any(quotes)
+            || self.values.iter().any(|value| quotes(value) || ends(value))
             || self.keys.iter().any(|key| lower.contains(key.as_str()))
     }
 
@@ -159,7 +241,9 @@ impl OwnWords {
     }
 
     fn find_in(&self, view: &View<'_>, found: &mut Vec<Range<usize>>) {
-        let (lower, places) = folded(&view.bytes);
+        let lower = folded(&view.bytes);
+        // Most texts repeat nothing.
+        let places = LazyCell::new(|| kept(&view.bytes));
         let mut add = |from: usize, to: usize| {
             let (from, to) = view.source(places[from], places[to - 1] + 1);
             match found.last_mut() {
@@ -173,7 +257,7 @@ impl OwnWords {
                 bytes.take(STRIDE - 1).take_while(|byte| is_word(**byte)).count()
             };
             for (at, stretch) in lower.windows(STRETCH).enumerate() {
-                if <[u8; STRETCH]>::try_from(stretch).is_ok_and(|s| self.stretches.contains(&s)) {
+                if self.stretches.has(stretch) {
                     let end = at + STRETCH;
                     let from = at - more(&mut lower[..at].iter().rev());
                     add(from, end + more(&mut lower[end..].iter()));
@@ -193,23 +277,51 @@ impl OwnWords {
     }
 }
 
-/// A text in lower case, without quotation marks and backslashes, which escaping adds and quoting
-/// changes, and the place of each byte.
-fn folded(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
-    let mut lower = Vec::with_capacity(bytes.len());
-    let mut places = Vec::with_capacity(bytes.len());
-    for (place, byte) in bytes.iter().enumerate() {
-        let byte = match byte {
-            b'"' | b'\'' | b'\\' => continue,
+/// What each byte is folded to. No text has the byte that stands for nothing.
+const FOLDED: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        #[allow(clippy::cast_possible_truncation, reason = "256 is not reached")]
+        let same = byte as u8;
+        table[byte] = match same {
+            b'"' | b'\'' | b'\\' => NOTHING,
             b'\n' | b'\r' | b'\t' => b' ',
             other => other.to_ascii_lowercase(),
         };
-        if byte != b' ' || lower.last() != Some(&b' ') {
-            lower.push(byte);
-            places.push(place);
+        byte += 1;
+    }
+    table
+};
+const NOTHING: u8 = 0xFF;
+
+/// A text in lower case, without quotation marks and backslashes, which escaping adds and quoting
+/// changes.
+fn folded(bytes: &[u8]) -> Vec<u8> {
+    let mut lower = vec![0; bytes.len()];
+    let (mut length, mut last) = (0, NOTHING);
+    for byte in bytes {
+        let byte = FOLDED[usize::from(*byte)];
+        lower[length] = byte;
+        if byte != NOTHING && (byte != b' ' || last != b' ') {
+            length += 1;
+            last = byte;
         }
     }
-    (lower, places)
+    lower.truncate(length);
+    lower
+}
+
+/// The places of the bytes that [`folded`] keeps.
+fn kept(bytes: &[u8]) -> Vec<usize> {
+    let mut last = NOTHING;
+    let mut is_kept = |byte: &u8| {
+        let byte = FOLDED[usize::from(*byte)];
+        let is_kept = byte != NOTHING && (byte != b' ' || last != b' ');
+        last = if is_kept { byte } else { last };
+        is_kept
+    };
+    bytes.iter().enumerate().filter(|(_, byte)| is_kept(byte)).map(|(place, _)| place).collect()
 }
 
 fn is_word(byte: u8) -> bool {
@@ -218,6 +330,10 @@ fn is_word(byte: u8) -> bool {
 
 /// Whether a part of a text is a name that no sentence would use as a word.
 fn is_identifier(part: &str) -> bool {
+    // Most words of a sentence are lower-case letters and nothing else.
+    if part.bytes().skip(1).all(|b| b.is_ascii_lowercase()) {
+        return false;
+    }
     let inner = part.trim_matches(|c: char| !c.is_alphanumeric());
     let mixed = |c: char| "_-./@:".contains(c) || c.is_ascii_digit();
     let humps =

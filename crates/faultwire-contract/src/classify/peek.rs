@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::closer::closer;
-use super::scan;
+use super::fast_path;
+use super::slow_path;
 use crate::fold::fold;
+use crate::json_escape::is_plain;
 use crate::nesting::deeper_than;
-use crate::quote::is_plain;
 
 /// A line of JSON-RPC, looked at once.
 ///
@@ -74,7 +74,22 @@ pub(super) enum Message<'a> {
     Malformed(&'static str),
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    /// The `structuredContent` of a result, as it was written.
+    #[must_use]
+    pub fn structured(&self) -> Option<&'a str> {
+        match &self.message {
+            Message::Result(result) => result.structured,
+            _ => None,
+        }
+    }
+
+    /// Whether it is a result that does not say that it is an error.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(&self.message, Message::Result(result) if !result.is_error)
+    }
+
     /// Whether a request or notification has a result or an error, too: some servers would read it
     /// as a reply.
     #[must_use]
@@ -121,10 +136,13 @@ impl Line<'_> {
 
 /// What matters of a result.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of a result, or its absence")]
 pub(super) struct Peek<'a> {
     /// What the result's own names and those of its blocks say beside each other.
     pub names: Judged,
     pub is_error: bool,
+    /// Whether a member says so that MCP does not know: `is_error` of the result, `error` of a block.
+    pub says_error: bool,
     pub has_content: bool,
     /// The text blocks, still as JSON strings: most results have one.
     first_text: Option<&'a str>,
@@ -171,9 +189,9 @@ pub fn peek(bytes: &[u8]) -> Line<'_> {
         Some(_) => return Line::malformed(text, "no JSON"),
         None => return Line::malformed(text, "an empty line"),
     }
-    match scan::top(text) {
+    match fast_path::top(text) {
         Some(top) => top.line(text),
-        None => closer(text),
+        None => slow_path::read(text),
     }
 }
 
@@ -326,7 +344,9 @@ pub(super) enum Found<'a> {
 mod tests {
     use super::*;
 
-    const LINES: [&str; 15] = [
+    const LINES: [&str; 17] = [
+        r#"{"id":1,"result":{"is_error":true,"content":[{"type":"text","text":"a","error":true}]}}"#,
+        r#"{"id":1,"result":{"content":[{"text":"a","isError":true},{"text":"b","error":"true"}]}}"#,
         r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"a":[1,-2.5e+3,0,true,null]}}}"#,
         r#"{"id":"a\"b","jsonrpc":"2.0","result":{"content":[{"type":"text","text":"it\u00e9 \ud83e\udd8a\n"},{"type":"image","data":"x"}],"isError":true,"structuredContent":{"a":{}}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"é is no ASCII","data":[[],[{}]]}}"#,
@@ -348,8 +368,9 @@ mod tests {
     fn told(line: &Line<'_>) -> String {
         let message = match &line.message {
             Message::Result(peek) => format!(
-                "result {} {} {:?} {} {:?} {:?}",
+                "result {} {} {} {:?} {} {:?} {:?}",
                 peek.is_error,
+                peek.says_error,
                 peek.has_content,
                 peek.texts().collect::<Vec<_>>(),
                 peek.other_blocks,
@@ -368,15 +389,15 @@ mod tests {
         let Ok(text) = str::from_utf8(bytes) else { return };
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if text.starts_with('{') {
-            assert_eq!(told(&peek(bytes)), told(&closer(text)), "{text}");
+            assert_eq!(told(&peek(bytes)), told(&slow_path::read(text)), "{text}");
         }
     }
 
     #[test]
     fn the_usual_is_what_a_closer_look_would_see() {
-        let (usual, odd) = LINES.split_at(5);
-        assert!(usual.iter().all(|line| scan::top(line).is_some()));
-        let left = odd.iter().filter(|line| scan::top(line).is_none()).count();
+        let (usual, odd) = LINES.split_at(7);
+        assert!(usual.iter().all(|line| fast_path::top(line).is_some()));
+        let left = odd.iter().filter(|line| fast_path::top(line).is_none()).count();
         assert_eq!(left, odd.len() - 2, "two of them are odd in what they say, not in how");
         for line in LINES {
             same(line.as_bytes());

@@ -1,76 +1,19 @@
-//! A rule: what it looks for in a failing reply, and where it leads.
+//! Finding the rule that a failing reply matches.
 
 use std::sync::LazyLock;
 
-use regex::bytes::Regex;
-
+use super::cache::Cache;
 use super::evidence::Evidence;
-use super::lately::Lately;
-use super::soft::Signs;
-use crate::condition::{Aspect, Condition};
-use crate::load::rule::shared_rules;
-
-/// One rule. The first that matches decides.
-#[derive(Clone, Debug)]
-pub(crate) struct Rule {
-    pub name: String,
-    pub when: When,
-    pub then: Then,
-}
-
-/// What must be so, all of it.
-#[derive(Clone, Debug)]
-pub(crate) struct When {
-    pub shape: Option<Shape>,
-    /// What was said, but for the client's own words.
-    pub text: Option<Regex>,
-    /// The same without quotations, paths, URLs and code.
-    pub words: Option<Regex>,
-    /// One of the codes by name.
-    pub code: Option<Regex>,
-    /// One of these JSON-RPC numbers; empty is any.
-    pub rpc: Vec<i64>,
-    /// One of these HTTP statuses; empty is any.
-    pub status: Vec<i64>,
-    /// Only where no shared rule knows more than the shape.
-    pub generic: bool,
-}
-
-/// Where a rule leads: a contract's rule to a code, a shared one to a condition.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Then {
-    Code(usize),
-    Condition(Condition, Option<Aspect>),
-}
-
-/// How a failure was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
-    RpcError,
-    ToolError,
-    SoftFailure,
-}
-
-impl Shape {
-    pub(crate) const ALL: [Self; 3] = [Self::RpcError, Self::ToolError, Self::SoftFailure];
-
-    /// The condition of a failure about which nothing else is known.
-    pub(crate) const fn condition(self) -> Condition {
-        match self {
-            Self::RpcError => Condition::RpcError,
-            Self::ToolError => Condition::ToolError,
-            Self::SoftFailure => Condition::SoftFailure,
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        self.condition().name()
-    }
-}
+use super::prefilter::Prefilter;
+use crate::condition::Condition;
+use crate::load::rule::{built_in, shared_rules};
+pub(crate) use crate::rule::{Rule, Shape, Then};
+use crate::rule::{Signs, When};
 
 impl When {
     pub(crate) fn matches(&self, evidence: &Evidence) -> bool {
         self.shape.is_none_or(|shape| shape == evidence.shape)
+            && self.retry.is_none_or(|retry| retry == evidence.may_be_retried())
             && one_of(&self.rpc, evidence.rpc)
             && one_of(&self.status, evidence.status)
             && self
@@ -86,11 +29,41 @@ fn one_of(wanted: &[i64], found: Option<i64>) -> bool {
     wanted.is_empty() || found.is_some_and(|f| wanted.contains(&f))
 }
 
-/// The shared list, compiled when the first failure needs it.
-static SHARED: LazyLock<(Vec<Rule>, Signs)> = LazyLock::new(|| {
+/// The shared list, and what tells which of it is worth trying.
+struct Shared {
+    rules: Vec<Rule>,
+    signs: Signs,
+    said: Prefilter,
+    words: Prefilter,
+}
+
+impl Shared {
+    /// The number of the first rule that matches.
+    fn first(&self, evidence: &Evidence) -> Option<usize> {
+        let views = evidence.views();
+        let (said, words) =
+            (self.said.candidates(&views.said), self.words.candidates(&views.words));
+        let is_tried = |at: usize, rule: &Rule| {
+            said.has(at) && words.has(at) && (!rule.weak || evidence.is_short())
+        };
+        self.rules
+            .iter()
+            .enumerate()
+            .find(|(at, rule)| is_tried(*at, rule) && rule.when.matches(evidence))
+            .map(|(at, _)| at)
+    }
+}
+
+/// The shared list, read when the first failure needs it.
+static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     let text = include_str!("../../rules/classification.toml");
-    match shared_rules("rules/classification.toml", text) {
-        Ok(shared) => shared,
+    match shared_rules("rules/classification.toml", text, built_in) {
+        Ok((rules, signs)) => Shared {
+            said: Prefilter::new(rules.iter().map(|rule| rule.when.text.as_ref())),
+            words: Prefilter::new(rules.iter().map(|rule| rule.when.words.as_ref())),
+            rules,
+            signs,
+        },
         // The file is part of this build, and a test loads it.
         Err(mistakes) => panic!("the shared rules do not load: {mistakes}"),
     }
@@ -98,18 +71,36 @@ static SHARED: LazyLock<(Vec<Rule>, Signs)> = LazyLock::new(|| {
 
 /// The first shared rule that matches.
 pub(super) fn shared(evidence: &Evidence) -> Option<&'static Rule> {
-    static DECIDED: LazyLock<Lately<Option<usize>>> = LazyLock::new(Lately::new);
-    let rules = &SHARED.0;
-    let find = || rules.iter().position(|rule| rule.when.matches(evidence));
-    DECIDED.decided(evidence, find).map(|at| &rules[at])
+    static DECIDED: LazyLock<Cache<Option<usize>>> = LazyLock::new(Cache::new);
+    let shared = &*SHARED;
+    DECIDED.decided(evidence, || shared.first(evidence)).map(|at| &shared.rules[at])
+}
+
+/// Whether a rule matches that knows the words.
+pub(super) fn is_known(evidence: &Evidence) -> bool {
+    shared(evidence).is_some_and(|rule| !rule.vague)
+}
+
+/// Whether a rule matches that is a sign of a failure itself.
+pub(super) fn is_told(evidence: &Evidence) -> bool {
+    shared(evidence).is_some_and(|rule| !rule.weak)
+}
+
+/// Whether it says what is wrong with the call or with who sent it, and not with what it is about.
+pub(super) fn is_of_call(evidence: &Evidence) -> bool {
+    use Condition as C;
+    const OF_CALL: [Condition; 4] =
+        [C::InvalidArguments, C::Unauthorized, C::RateLimited, C::BudgetExceeded];
+    let of_call = |rule: &Rule| matches!(rule.then, Then::Condition(c, _) if OF_CALL.contains(&c));
+    shared(evidence).is_some_and(|rule| !rule.weak && of_call(rule))
 }
 
 /// All shared rules, in order.
 pub(super) fn all_shared() -> &'static [Rule] {
-    &SHARED.0
+    &SHARED.rules
 }
 
 /// The signs of a soft failure.
 pub(super) fn signs() -> &'static Signs {
-    &SHARED.1
+    &SHARED.signs
 }

@@ -3,59 +3,21 @@
 //! With care: a document that merely mentions an error is no failure. The signs are data, in the
 //! `[soft]` table of `rules/classification.toml`.
 
-use std::sync::LazyLock;
+mod body;
+mod claim;
+mod gate;
+mod tool;
 
-use aho_corasick::packed::Searcher;
-use memchr::memmem::Finder;
-use regex::bytes::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::context::CallContext;
 use super::evidence::Evidence;
-use super::peek::Peek;
 use super::rule;
-
-/// The signs of a soft failure.
-#[derive(Debug)]
-pub(crate) struct Signs {
-    /// How a text begins that is a failure and nothing else.
-    pub text: Vec<Regex>,
-    /// How a text begins that a program made of a failure.
-    pub machine: Vec<Regex>,
-    /// Those that only an SDK makes, whatever the tool returns.
-    pub sdk: Regex,
-    /// A word that says no.
-    pub missing: Regex,
-    /// Names of tools that give back what others wrote, byte for byte.
-    pub verbatim: Regex,
-    /// Names of tools that give back what others wrote, in a form of their own.
-    pub documents: Regex,
-    /// Names of tools that run what they are given.
-    pub outputs: Regex,
-    /// Names of tools that change something.
-    pub writes: Regex,
-    /// Names of tools whose short answers may say that there is nothing.
-    pub listing: Regex,
-    /// What a success says of itself.
-    pub good: Regex,
-    /// Members beside an error that help: `available_templates`.
-    pub helpful: Regex,
-    /// What reads like a failure and only says that there is nothing.
-    pub innocent: Regex,
-    /// Later lines of such a text, when there are many: frames and the like.
-    pub continuation: Regex,
-    /// Members that are `false` in a failure.
-    pub flags: Vec<String>,
-    /// Members that hold the error.
-    pub errors: Vec<String>,
-    /// Members that say how it went, and the words that say badly.
-    pub states: Vec<String>,
-    pub bad_states: Vec<String>,
-    /// Members that are a number other than 0 in a failure.
-    pub numbers: Vec<String>,
-    /// Members that describe a failure: an object with others beside them is a document.
-    pub companions: Vec<String>,
-}
+use crate::pattern::Pattern;
+use crate::rule::Signs;
+use claim::Claim;
+pub(super) use gate::may_fail;
+use tool::ToolKind;
 
 /// A text longer than this is a document.
 const LONGEST_TEXT: usize = 4096;
@@ -63,101 +25,14 @@ const LONGEST_TEXT: usize = 4096;
 /// A text with more lines than this is a failure only if they are all continuations.
 const MOST_LINES: usize = 5;
 
+/// A sentence with a value of the call stands in a text with no more lines.
+const MOST_SENTENCES: usize = 3;
+
 /// A statement in prose is no longer than this.
 const LONGEST_STATEMENT: usize = 400;
 
 /// One in the place of content is no longer than this.
 const SHORT_STATEMENT: usize = 200;
-
-/// Texts are looked at this far for the words that a failure begins with.
-const BEGINNING: usize = 320;
-
-/// A cheap look that lets almost every success pass: no text is unescaped, nothing is parsed.
-pub(super) fn may_fail(result: &Peek<'_>) -> bool {
-    let structured = || result.structured.or(result.bare).is_some_and(body_hints);
-    let Some(raw) = result.only_text() else { return structured() };
-    let first = raw.as_bytes().iter().skip(1).find(|b| !b.is_ascii_whitespace());
-    let hints = match first {
-        Some(b'{' | b'[') => body_hints(raw),
-        _ => text_hints(&raw.as_bytes()[..raw.len().min(BEGINNING)]),
-    };
-    hints || structured()
-}
-
-/// The words that a text begins with when it is a failure without the word "error" in it.
-const OPENERS: &[&str] = &[
-    "a",
-    "access",
-    "an",
-    "cannot",
-    "call",
-    "command",
-    "connection",
-    "could",
-    "couldn",
-    "execution",
-    "expected",
-    "failed",
-    "fatal",
-    "fehler",
-    "erreur",
-    "http",
-    "invalid",
-    "missing",
-    "no",
-    "operation",
-    "panic",
-    "permission",
-    "query",
-    "rate",
-    "request",
-    "search",
-    "thread",
-    "too",
-    "tool",
-    "traceback",
-    "unable",
-    "unknown",
-    "validation",
-];
-
-/// Whether a text may begin as one of the signs does. It is told by its first word, or by the
-/// word "error" near the beginning: no pattern runs on what is neither.
-fn text_hints(raw: &[u8]) -> bool {
-    static NEAR: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
-        ["rror", "RROR", "xception", "not found", "not exist", "not allowed"].map(Finder::new)
-    });
-    static FOREIGN: LazyLock<Option<Searcher>> =
-        LazyLock::new(|| Searcher::new(["错误", "出错", "エラー", "오류", "шибка"]));
-    let text = raw.strip_prefix(b"\"").unwrap_or(raw);
-    let begins = text.iter().position(u8::is_ascii_alphanumeric).unwrap_or(text.len());
-    let word = &text[begins..];
-    let word = &word[..word.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(word.len())];
-    let opens = || OPENERS.iter().any(|opener| word.eq_ignore_ascii_case(opener.as_bytes()));
-    let is_errno = || word.len() > 2 && word[0] == b'E' && word.iter().all(u8::is_ascii_uppercase);
-    let is_status = || word.len() == 3 && matches!(word[0], b'4' | b'5');
-    let foreign = || match text.first() {
-        Some(0x80..) => FOREIGN.as_ref().is_none_or(|words| words.find(raw).is_some()),
-        // A letter that is no ASCII may be written as an escape.
-        Some(b'\\') => text.get(1) == Some(&b'u'),
-        _ => false,
-    };
-    opens() || is_errno() || is_status() || foreign() || NEAR.iter().any(|n| n.find(raw).is_some())
-}
-
-/// What an object that is a failure has somewhere: the name of an error, or a flag that is false.
-fn body_hints(raw: &str) -> bool {
-    static ERRORS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-        Searcher::new([
-            "rror", "RROR", "xception", "fail", "FAIL", "Fail", "ault", "errcode", "err_code",
-            "errno", "tatus",
-        ])
-    });
-    static FLAGS: LazyLock<Option<Searcher>> =
-        LazyLock::new(|| Searcher::new(["ok", "uccess", "ucceeded"]));
-    let has = |words: &Option<Searcher>| words.as_ref().is_none_or(|w| w.find(raw).is_some());
-    has(&ERRORS) || (memchr::memmem::find(raw.as_bytes(), b"false").is_some() && has(&FLAGS))
-}
 
 /// How sure it is that a success is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,59 +43,124 @@ pub(super) enum Doubt {
     Some,
 }
 
+impl Doubt {
+    fn if_any(is_there: bool) -> Self {
+        if is_there { Self::Some } else { Self::None }
+    }
+}
+
 /// The thorough look: `None` is a success.
 pub(super) fn judge(evidence: &mut Evidence, context: &CallContext<'_>) -> Option<Doubt> {
     let signs = rule::signs();
-    let as_body = evidence.body.is_some();
-    let is_suspect = match &evidence.body {
-        Some(body) => body.as_object().is_some_and(|object| signs.body_fails(object)),
+    let kind = ToolKind::of(signs, context);
+    let fails_as_body = match &evidence.body {
+        Some(Value::Array(items)) => signs.items_fail(items, &kind),
+        Some(Value::Object(object)) if signs.is_read(object, &kind) => return None,
+        Some(Value::Object(object)) => signs.body_fails(object, &kind),
+        _ => false,
+    };
+    let may_be_told = match &evidence.body {
+        // Words in an object are words.
+        Some(Value::Object(object)) => {
+            evidence.texts <= 1 && signs.only_says(object) && signs.may_be_told(&evidence.text)
+        }
+        Some(_) => false,
         None => evidence.only_text && evidence.texts == 1 && signs.may_be_told(&evidence.text),
     };
-    if !is_suspect {
+    if !fails_as_body && !may_be_told && !evidence.says_error {
         return None;
     }
     evidence.settle(context);
+    if evidence.says_error {
+        return Some(Doubt::None);
+    }
     let views = evidence.views();
     // Whatever the client sent itself and gets back says nothing.
-    let own = views.words.trim();
-    if !as_body && !own.bytes().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii())
+    let words = views.words.trim();
+    if !fails_as_body && !words.bytes().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii())
         || is_echo(evidence, context)
     {
         return None;
     }
-    // Of what others wrote or printed, only what names something of the call is the tool's own.
-    let prints = returns(&signs.outputs, context);
-    let is_theirs = prints || returns(&signs.verbatim, context) && !views.names_whole_argument;
-    if as_body {
-        return Some(if is_theirs { Doubt::Some } else { Doubt::None });
+    let claim = Claim::of(signs, &kind, evidence);
+    if fails_as_body {
+        return Some(Doubt::if_any(claim.is_body_of_others(signs, &kind, evidence)));
     }
-    let (text, words) = (views.said.trim(), views.words.trim());
-    if signs.is_machine_made(text) {
-        let by_sdk = signs.sdk.is_match(text.as_bytes());
-        return Some(if is_theirs && !by_sdk { Doubt::Some } else { Doubt::None });
-    }
-    if signs.text_fails(text, words) {
-        let is_document = returns(&signs.documents, context) && !views.names_argument;
-        return Some(if is_theirs || is_document { Doubt::Some } else { Doubt::None });
-    }
-    let is_plain = || signs.is_plain_statement(words) && rule::shared(evidence).is_some();
-    // Where the text may be content, or say that there is nothing, it must be one line that names
-    // what was asked for.
-    let content = [&signs.listing, &signs.documents];
-    let may_be_content = content.into_iter().any(|names| returns(names, context));
-    let prints = prints || returns(&signs.verbatim, context);
-    let is_named = if may_be_content {
-        views.names_whole_argument && words.len() <= SHORT_STATEMENT && !words.contains('\n')
-    } else {
-        // A tool that changes something has no document to give back.
-        views.names_argument || returns(&signs.writes, context)
-    };
-    (is_named && !prints && is_plain()).then_some(Doubt::None)
+    claim.judge_text(signs, &kind, evidence)
 }
 
-/// Whether the tool's name says that it gives back what others wrote.
-fn returns(names: &Regex, context: &CallContext<'_>) -> bool {
-    context.tool().is_some_and(|tool| names.is_match(tool.as_bytes()))
+/// Whether prose is the whole short answer of a tool that could not do what it was asked to.
+fn says_no(signs: &Signs, kind: &ToolKind<'_>, evidence: &Evidence) -> bool {
+    let views = evidence.views();
+    let (text, words) = (views.said.trim(), views.words.trim());
+    let is_made = !kind.is_listing && !kind.is_document;
+    if is_made && signs.loose_fails(text, words) {
+        return true;
+    }
+    if signs.markup.is_match(text.as_bytes()) {
+        return false;
+    }
+    let is_line = is_line(evidence);
+    // A page is longer than a line that says why there is none.
+    if kind.is_page {
+        let names_it = views.names_whole_argument;
+        let is_absent = names_it && signs.absent.is_match(words.as_bytes());
+        let is_event = rule::is_told(evidence) && !signs.general.is_match(words.as_bytes());
+        let is_about = names_it && rule::is_known(evidence) || is_event;
+        return signs.is_plain_statement(words) && is_about && (is_line || is_absent);
+    }
+    // Where the text may be content, or say that there is nothing, it must be one line that names
+    // what was asked for.
+    if !is_made {
+        let is_named = views.names_whole_argument
+            || kind.is_document && signs.absent.is_match(words.as_bytes())
+            || signs.service.is_match(words.as_bytes());
+        return is_line && is_named && signs.is_plain_statement(words) && rule::is_told(evidence);
+    }
+    // A tool that changes something has no document to give back, and says first how it went.
+    let words = if kind.writes { first_sentence(words) } else { words };
+    if kind.is_done(words) {
+        return false;
+    }
+    let refuses = is_line && signs.refusal.is_match(words.as_bytes());
+    // What is not there, and what the service says of itself, is told in one line.
+    let is_absent = kind.reads && signs.absent.is_match(words.as_bytes());
+    // Of a statement in letters of another kind no subject is known.
+    let is_foreign = words.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_ascii());
+    // That a thing is offline or full may be what was asked for.
+    let is_refused = || {
+        let is_rule = || signs.general.is_match(words.as_bytes());
+        rule::is_of_call(evidence) && (!kind.reads || !is_rule())
+            || signs.service.is_match(words.as_bytes())
+    };
+    let is_own = || is_absent || is_foreign || kind.is_subject_of(words) || is_refused();
+    let is_about = views.names_argument || kind.writes || is_line && is_own();
+    // Any rule will do where an act was asked for, and the answer says no. An object has members to
+    // say so.
+    let may_be_weak = kind.writes && evidence.body.is_none();
+    let is_told = || may_be_weak && rule::is_known(evidence) || rule::is_told(evidence);
+    signs.is_plain_statement(words) && (refuses || is_about && is_told())
+}
+
+/// Whether all that was said is one short line.
+fn is_line(evidence: &Evidence) -> bool {
+    let words = first_line(evidence.views().words.trim());
+    words.len() <= SHORT_STATEMENT && !evidence.text.trim().contains('\n')
+}
+
+/// The text up to its first empty line.
+fn first_paragraph(text: &str) -> &str {
+    text.split("\n\n").next().unwrap_or_default()
+}
+
+fn first_line(words: &str) -> &str {
+    words.lines().next().unwrap_or_default()
+}
+
+/// The first line, up to the end of its first sentence.
+fn first_sentence(words: &str) -> &str {
+    let line = first_line(words);
+    line.find(". ").map_or(line, |end| &line[..=end])
 }
 
 /// Whether the whole body stands in the call.
@@ -235,7 +175,32 @@ impl Signs {
     /// A look at the beginning that is cheaper than taking the text apart.
     fn may_be_told(&self, text: &str) -> bool {
         let text = text.trim();
-        text.len() <= LONGEST_TEXT && !self.innocent.is_match(text.as_bytes())
+        // Below a title stands what to try.
+        let told = if text.starts_with('#') { first_line(text) } else { text };
+        let is_one = text.len() <= LONGEST_TEXT || self.has_head(text);
+        is_one && !self.innocent.is_match(told.as_bytes())
+    }
+
+    /// Whether a text begins as only a program begins one.
+    fn has_head(&self, text: &str) -> bool {
+        let head = first_paragraph(text);
+        head.len() <= LONGEST_STATEMENT && self.heads.is_match(head.as_bytes())
+    }
+
+    /// Whether a short text is a sentence with a place for a value of the call.
+    fn is_filled_in(&self, text: &str, words: &str, kind: &ToolKind<'_>) -> bool {
+        let has_head = self.has_head(text);
+        let text = if has_head { first_paragraph(text) } else { text };
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+        let is_answer = kind.is_question && !has_head;
+        if is_answer || text.len() > LONGEST_STATEMENT || lines > MOST_SENTENCES {
+            return false;
+        }
+        let fits = |sentence: &Pattern| {
+            let found = sentence.find(words.as_bytes());
+            found.is_some_and(|found| !self.good.is_match(found.as_bytes()))
+        };
+        self.refusals.iter().any(fits) || !kind.is_listing && self.templates.iter().any(fits)
     }
 
     /// A shape that programs make and people do not write.
@@ -243,8 +208,32 @@ impl Signs {
         self.machine.iter().any(|sign| sign.is_match(text.as_bytes())) && self.is_one_message(text)
     }
 
+    /// Whether each part of a text, or each line, is of such a shape.
+    fn is_all_made(&self, text: &str) -> bool {
+        let is_made =
+            |part: &str| self.machine.iter().any(|sign| sign.is_match(part.trim().as_bytes()));
+        text.split("\n---\n").all(is_made) && text.contains("\n---\n")
+            || text.lines().filter(|line| !line.trim().is_empty()).all(is_made)
+    }
+
     fn text_fails(&self, text: &str, words: &str) -> bool {
         self.text.iter().any(|sign| sign.is_match(words.as_bytes())) && self.is_one_message(text)
+    }
+
+    /// Whether a text says that the tool could not do what its name says.
+    fn tells_own_act(&self, tool: &str, words: &str) -> bool {
+        let fits = |(tools, act): &(Pattern, Pattern)| {
+            tools.is_match(tool.as_bytes()) && act.is_match(words.as_bytes())
+        };
+        self.acts.iter().any(fits)
+    }
+
+    fn loose_fails(&self, text: &str, words: &str) -> bool {
+        let mut later = text.lines().skip(1).filter(|line| !line.trim().is_empty());
+        self.loose.iter().any(|sign| sign.is_match(words.as_bytes()))
+            && !self.good.is_match(words.as_bytes())
+            && later.all(|line| !line.contains(": ") || self.continuation.is_match(line.as_bytes()))
+            && self.is_one_message(text)
     }
 
     /// A short statement that does not call itself a success; a rule says what it means.
@@ -269,103 +258,4 @@ impl Signs {
         later.clone().count() < MOST_LINES
             || later.all(|line| self.continuation.is_match(line.as_bytes()))
     }
-
-    fn body_fails(&self, body: &Map<String, Value>) -> bool {
-        let is_false = |key: &String| match body.get(key) {
-            Some(Value::Bool(flag)) => !flag,
-            Some(Value::String(word)) => word.eq_ignore_ascii_case("false"),
-            _ => false,
-        };
-        if self.flags.iter().any(is_false) || body.get("isError") == Some(&Value::Bool(true)) {
-            return true;
-        }
-        let strange = |k: &str| {
-            !self.companions.iter().any(|c| c == k) && !self.helpful.is_match(k.as_bytes())
-        };
-        let strangers = body.iter().filter(|(k, v)| !is_empty(v) && strange(k));
-        let strangers: Vec<&Value> = strangers.map(|(_, value)| value).collect();
-        match strangers[..] {
-            [] => self.names_error(body) || self.is_in_bad_state(body) || self.has_bad_number(body),
-            // What it was about has its own result.
-            [Value::Object(part)] if body.len() == 1 => self.part_fails(part),
-            // A sentence that says what went wrong, and what it was about.
-            [about] => is_scalar(about) && (self.tells_error(body) || self.tells_bad_state(body)),
-            _ => {
-                let all = body.values().all(|v| v.as_object().is_some_and(|p| self.part_fails(p)));
-                all && body.len() <= 64
-            }
-        }
-    }
-
-    /// The result for one of the things that a call names.
-    fn part_fails(&self, part: &Map<String, Value>) -> bool {
-        let says = |key: &str| part.get(key).is_some_and(|v| v.is_string() && !is_empty(v));
-        let is_bad = self.states.iter().any(|key| {
-            part.get(key)
-                .and_then(Value::as_str)
-                .is_some_and(|w| self.bad_states.iter().any(|b| b.eq_ignore_ascii_case(w)))
-        });
-        let is_told = ["reason", "message", "error", "detail"].iter().any(|key| says(key));
-        let is_false = self.flags.iter().any(|key| part.get(key) == Some(&Value::Bool(false)));
-        is_told && (is_bad || is_false)
-    }
-
-    /// A list of findings beside warnings is what a linter answers.
-    fn names_error(&self, body: &Map<String, Value>) -> bool {
-        let tells = |key: &String| body.get(key).is_some_and(|v| !v.is_number() && !is_empty(v));
-        !body.contains_key("warnings") && self.errors.iter().any(tells)
-    }
-
-    fn tells_error(&self, body: &Map<String, Value>) -> bool {
-        let is_text = |key: &String| body.get(key).is_some_and(|v| v.is_string() && !is_empty(v));
-        self.errors.iter().any(is_text)
-    }
-
-    /// A bad state in a word, and a sentence about it.
-    fn tells_bad_state(&self, body: &Map<String, Value>) -> bool {
-        let is_bad = |key: &String| {
-            let word = body.get(key).and_then(Value::as_str).map(str::to_lowercase);
-            word.is_some_and(|word| self.bad_states.contains(&word))
-        };
-        let says = |key: &&str| body.get(*key).is_some_and(|v| v.is_string() && !is_empty(v));
-        ["message", "reason", "detail", "msg"].iter().any(says) && self.states.iter().any(is_bad)
-    }
-
-    /// A state alone makes a record; with words about it, and no id or title, a failure.
-    fn is_in_bad_state(&self, body: &Map<String, Value>) -> bool {
-        const RECORD: [&str; 5] = ["id", "title", "url", "description", "name"];
-        if body.len() < 2 || RECORD.iter().any(|key| body.contains_key(*key)) {
-            return false;
-        }
-        self.states.iter().any(|key| match body.get(key) {
-            Some(Value::String(word)) => {
-                let lower = word.to_lowercase();
-                let status = lower.parse::<u16>().is_ok_and(|n| (400..600).contains(&n));
-                status || self.bad_states.contains(&lower)
-            }
-            Some(Value::Number(n)) => n.as_u64().is_some_and(|n| (400..600).contains(&n)),
-            _ => false,
-        })
-    }
-
-    fn has_bad_number(&self, body: &Map<String, Value>) -> bool {
-        let bad = |key: &String| body.get(key).and_then(Value::as_i64).is_some_and(|n| n != 0);
-        self.numbers.iter().any(bad)
-    }
-}
-
-/// Nothing said: null, false, zero, an empty string, list or object.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(s) => s.trim().is_empty() || s.eq_ignore_ascii_case("none"),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-    }
-}
-
-fn is_scalar(value: &Value) -> bool {
-    !value.is_array() && !value.is_object()
 }

@@ -17,7 +17,9 @@ static IN_PLACE: LazyLock<Regex> = LazyLock::new(|| {
           | 429["']?[\x20:,-]{1,3}["']?too\x20many | 500["']?[\x20:,-]{1,3}["']?internal | 501["']?[\x20:,-]{1,3}["']?not\x20implemented | 502["']?[\x20:,-]{1,3}["']?bad\x20gateway | 503["']?[\x20:,-]{1,3}["']?service | 504["']?[\x20:,-]{1,3}["']?gateway\x20time | 507["']?[\x20:,-]{1,3}["']?insufficient | [45]\d\d[\x20:,-]{1,3}request\x20failed
         )
       | \b(?:error(?:\x20code)?|code|failed|returned|responded|got|response|with|upstream|server|api)[\x20:=(\[]{1,3}["']?(?P<e>[45]\d\d)(?:\s*$|["']?[):,\]\n]|\.\s|\.$|["']?\x20-)
-      | ^(?P<f>[45]\d\d)(?:$|:\x20|\n)
+      | \]\[(?P<g>[45]\d\d)\] | (?:^|[\s"'(\[:=>])(?P<h>[45]\d\d)\x20(?:client|server)\x20error\b | \b[a-z]\w*(?:error|exception)\((?P<i>[45]\d\d)\s*, | (?:→|->|=>)\x20?(?P<j>[45]\d\d)\b
+      | ^(?P<f>[45]\d\d)(?:$|:\x20|\n|\x20(?-i:[A-Z])[a-z]+\x20[a-z]+)
+      | \b(?-i:GET|POST|PUT|PATCH|DELETE|HEAD)\x20[!-~]+\x20(?P<k>[45]\d\d)\b
     "#;
     match Regex::new(pattern) {
         Ok(regex) => regex,
@@ -35,7 +37,9 @@ pub(super) fn in_text(text: &str) -> Option<i64> {
         return None;
     }
     let found = IN_PLACE.captures(text)?;
-    let digits = ["a", "b", "c", "d", "e", "f"].iter().find_map(|name| found.name(name))?;
+    let digits = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"]
+        .iter()
+        .find_map(|name| found.name(name))?;
     digits.as_str().get(..3)?.parse().ok()
 }
 
@@ -54,6 +58,12 @@ mod tests {
             ("Brave API error: 422 Unprocessable Entity", Some(422)),
             ("GitHub API error: 500", Some(500)),
             ("429: this month's credit is used up", Some(429)),
+            ("[GET /dashboards/{uid}][404] getNotFound", Some(404)),
+            ("401 Client Error: Unauthorized for url: _", Some(401)),
+            ("NotFoundError(404, 'index_not_found_exception')", Some(404)),
+            ("GET /x → 503, sent _", Some(503)),
+            ("POST https://hooks.example.com/a 404 no_service", Some(404)),
+            ("403 No valid crumb was included", Some(403)),
             ("Error: 503 jobs failed", None),
             ("Issue 429 not closed", None),
             ("View 429 not found", None),

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Fault;
-use crate::quote::quote;
+use crate::json_escape::quote;
 use crate::report::Meta;
 use crate::template::slot::Slot;
 use crate::template::write::Fill;

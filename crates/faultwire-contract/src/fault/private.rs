@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::report::Report;
 
-/// What was said before anything was taken out. It has no `Display`, no `Serialize`, and its
-/// `Debug` shows nothing of it; who writes it down redacts it first.
+/// The texts before redaction. It has no `Display` and no `Serialize`, and its `Debug` shows
+/// nothing; code that records it must redact it first.
 #[derive(Clone, PartialEq)]
 pub struct Private {
     message: Option<String>,

@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::condition::Condition;
 use crate::contract::Contract;
 use crate::incident::Stamp;
+use crate::next::warns;
 use crate::redact::{Caller, prefix};
 use crate::report::{Hints, Report, Reset};
 use crate::retry::RetryClass;
@@ -26,7 +27,7 @@ pub(super) struct Public<'a> {
 /// The longest sentence that says what to do.
 const NEXT_BYTES: usize = 512;
 
-/// The longest name, id or other short word that comes from outside.
+/// The longest untrusted name, id or other short text.
 const LONGEST_WORD: usize = 256;
 
 impl Public<'_> {
@@ -49,8 +50,8 @@ impl Public<'_> {
         });
         report.origin = report.origin.or(report.condition.map(Condition::origin));
         let known = self.row.outcome.or(report.condition.map(Condition::outcome));
-        // A code alone tells as much as a server that reports it: that a call was not sent, only
-        // where no tool can have run.
+        // A code alone has the same weight as a server that reports it: it only shows that a call
+        // was not sent if no tool can have run.
         report.outcome = report
             .outcome
             .or(known)
@@ -74,23 +75,28 @@ impl Public<'_> {
     }
 
     /// What to do now, from the contract's `[next]`. What is known for its slots is used up here.
-    pub fn say_next(&self, retry: (RetryClass, Option<Duration>), report: &mut Report) {
+    /// The answer is whether the call must not be repeated before its effect is checked (S4).
+    pub fn say_next(&self, retry: (RetryClass, Option<Duration>), report: &mut Report) -> bool {
+        let condition = report.condition.or_else(|| self.contract.first_condition(self.row));
+        let warned = warns(self.row, condition, report, retry.0);
         let mut hints = std::mem::take(&mut report.hints);
         let given = report.next.take().map(|next| self.words(next, NEXT_BYTES));
         report.next = given.filter(|next| !next.trim().is_empty()).or_else(|| {
             let next = self.contract.next.as_ref()?;
             for hint in hints.all() {
-                *hint = hint.take().map(|text| self.words(text, LONGEST_WORD));
+                // What is masked for the client names nothing that it could use.
+                let is_seen = |text: &String| self.words(text.clone(), LONGEST_WORD) == *text;
+                *hint = hint.take().filter(is_seen);
             }
             report.hints = hints;
-            let condition = report.condition.or_else(|| self.contract.first_condition(self.row));
-            next.sentence(condition, report, retry)
+            Some(next.sentence(condition, report, retry, warned, &self.row.action))
         });
         report.hints = Hints::default();
         report.repeatable = None;
+        warned
     }
 
-    /// The failure's own words made safe, or the row's: never an empty string (K7).
+    /// The failure's own message, made safe, or the row's: never an empty string (K7).
     fn message(&self, given: Option<String>) -> String {
         let text = &self.contract.text;
         let own = given.filter(|_| !text.canonical);
@@ -104,8 +110,8 @@ impl Public<'_> {
         own.map(safe).filter(|m| !m.trim().is_empty()).unwrap_or_else(|| self.row.message.clone())
     }
 
-    /// The first and the last lines of a long text. Of a very long one only the ends are looked
-    /// at, much more than is kept of them, so that no secret that begins between them is shown.
+    /// The first and last lines of a long text. Of a very long text, only the ends are redacted,
+    /// but much more than is kept, so that no secret that begins between them is shown.
     fn both_ends(&self, text: String, max: usize) -> String {
         let redact = |part| self.contract.redact_for(part, self.caller);
         if text.len() <= max * 16 {
@@ -117,12 +123,12 @@ impl Public<'_> {
     }
 
     fn words(&self, text: String, max: usize) -> String {
-        // Redaction mostly shortens, so more is looked at than is kept.
+        // Redaction mostly shortens a text, so more is redacted than is kept.
         let safe = self.contract.redact_for(prefix(&text, max * 8), self.caller);
         changed(&text, &bound::cut(&safe, max)).unwrap_or(text)
     }
 
-    /// A name or an id: kept as it is, but for credentials and what is invisible or overlong.
+    /// A name or an id: kept, except for credentials, invisible characters and excess length.
     fn name(&self, text: String) -> String {
         let safe = self.contract.redactor.redact_credentials(&text);
         changed(&text, &bound::cut(&safe, LONGEST_WORD)).unwrap_or(text)
@@ -148,7 +154,7 @@ fn changed(text: &str, safe: &str) -> Option<String> {
     (!same).then(|| safe.to_owned())
 }
 
-/// Names and ids: they are told as they are, a workspace's path, too, but never a credential.
+/// Names and ids are not masked, including a workspace's path, but credentials are removed.
 pub(super) fn names(report: &mut Report) -> [&mut Option<String>; 6] {
     let session = &mut report.session;
     [
@@ -161,7 +167,7 @@ pub(super) fn names(report: &mut Report) -> [&mut Option<String>; 6] {
     ]
 }
 
-/// Short texts that nobody looks anything up by.
+/// Short texts that are not used as keys.
 pub(super) fn words(report: &mut Report) -> [&mut Option<String>; 6] {
     let (session, meta) = (&mut report.session, &mut report.meta);
     [

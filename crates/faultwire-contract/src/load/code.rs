@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use regex::bytes::Regex;
-
 use super::head::is_version;
-use super::section::{At, Section, Text};
-use crate::alert::Level;
 use crate::code::{Code, Retired};
 use crate::contract::TextPolicy;
+use crate::level::Level;
 use crate::mistake::nearest;
 use crate::origin::{Origin, Outcome};
+use crate::pattern::Pattern;
 use crate::redact::Redactor;
 use crate::retry::RetryClass;
+use crate::section::{At, Section, Text};
 
 const KEYS: &[&str] = &[
     "id",
@@ -35,20 +34,20 @@ const KEYS: &[&str] = &[
 /// What a row is checked against.
 pub(super) struct Rows<'a> {
     pub categories: &'a [String],
-    pub pattern: Option<&'a Regex>,
+    pub pattern: Option<&'a Pattern>,
     pub levels: &'a [Level],
     pub text: &'a TextPolicy,
-    /// None for a file that is part of the build: a test checks its messages, and to compile all
-    /// rules of redaction for that takes longer than all else at the start.
+    /// None for a file that is part of the build: a test checks its messages, and compiling all
+    /// redaction rules would dominate the start time.
     pub redactor: Option<&'a Redactor>,
 }
 
 impl Rows<'_> {
-    /// The rows that could be read, and where each stands.
+    /// The rows that could be read, and their places.
     pub(super) fn read(&self, root: &Section<'_>) -> (Vec<Code>, Vec<At>) {
         let sections = root.list("code");
         if sections.is_empty() {
-            root.note("there is no [[code]]", "a contract has at least one code");
+            root.note("the contract has no [[code]]", "a contract needs at least one code");
         }
         let mut codes: Vec<Code> = Vec::with_capacity(sections.len());
         let mut places: Vec<At> = Vec::with_capacity(sections.len());
@@ -58,8 +57,9 @@ impl Rows<'_> {
             };
             if let Some(i) = codes.iter().position(|c| c.id == code.id) {
                 let first = section.log.line(&places[i]);
-                let what = format!("the code {:?} is there twice, first in line {first}", code.id);
-                section.note(what, "one code is one row: remove or rename one of them");
+                let what =
+                    format!("the code {:?} is defined twice, first on line {first}", code.id);
+                section.note(what, "remove or rename one of the rows");
                 continue;
             }
             places.push(section.at.clone());
@@ -108,10 +108,10 @@ impl Rows<'_> {
             return;
         }
         let help = match self.pattern {
-            Some(pattern) => format!("the contract's code_pattern is {pattern}"),
+            Some(pattern) => format!("the contract's code_pattern is {}", pattern.as_str()),
             None => "use letters, digits, and _ . - :, at most 128".to_owned(),
         };
-        section.log.note(&id.at, format!("the code {:?} is malformed", id.value), help);
+        section.log.note(&id.at, format!("{:?} is not a valid code", id.value), help);
     }
 
     fn category(&self, section: &Section<'_>) -> Option<String> {
@@ -145,7 +145,7 @@ impl Rows<'_> {
         }
     }
 
-    /// A canonical message reaches clients as it is, so it must be fit to.
+    /// A canonical message is sent to clients unchanged, so it must not need redaction.
     fn check_message(&self, section: &Section<'_>, message: &Text<'_>) {
         if message.value.len() > self.text.message_bytes {
             let what = format!("the message of {} is longer than text.message_bytes", section.name);
@@ -170,7 +170,7 @@ fn one_of<'k>(
     let help = match nearest(word.value, known.clone()) {
         Some(near) => format!("did you mean {near:?}?"),
         None if known.clone().next().is_none() => format!("the contract defines no {what} yet"),
-        None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
+        None => format!("use one of {}", known.collect::<Vec<_>>().join(", ")),
     };
     let what = format!("{} has the {what} {:?}, which is not defined", section.name, word.value);
     section.log.note(&word.at, what, help);
@@ -197,10 +197,7 @@ fn classes(section: &Section<'_>) -> Vec<RetryClass> {
         match RetryClass::from_name(word.value) {
             None => section.log.note(
                 &word.at,
-                format!(
-                    "{} has the retry class {:?}, which there is not",
-                    section.name, word.value
-                ),
+                format!("{} has the unknown retry class {:?}", section.name, word.value),
                 format!("write one of {names}"),
             ),
             Some(class) if classes.contains(&class) => section.log.note(
@@ -218,18 +215,18 @@ fn after(section: &Section<'_>, retry: &[RetryClass]) -> Option<Duration> {
     let ms = section.integer("after_ms", 1..=86_400_000);
     let lists = retry.contains(&RetryClass::After);
     if lists && !section.has("after_ms") {
-        let what = format!("{} is retried after a delay and has no \"after_ms\"", section.name);
-        section.note(what, "say how long to wait when the failure does not");
+        let what = format!("{} is retried after a delay, but has no \"after_ms\"", section.name);
+        section.note(what, "set the delay for failures that name none");
     }
     if !lists && section.has("after_ms") {
-        let what = format!("{} has \"after_ms\" and is not retried after a delay", section.name);
+        let what = format!("{} has \"after_ms\", but is not retried after a delay", section.name);
         section.note(what, "remove it, or list the retry class \"after\"");
     }
     Some(Duration::from_millis(u64::try_from(ms?).ok()?))
 }
 
 fn statuses(section: &Section<'_>) -> Vec<u16> {
-    let help = "give the HTTP status, 400 to 599";
+    let help = "set an HTTP status from 400 to 599";
     if !section.has("status") {
         section.note(format!("{} has no \"status\"", section.name), help);
     }
@@ -239,7 +236,7 @@ fn statuses(section: &Section<'_>) -> Vec<u16> {
             Ok(status) if (400..=599).contains(&status) => statuses.push(status),
             _ => {
                 let what =
-                    format!("{} has the status {value}, which is no 4xx or 5xx", section.name);
+                    format!("{} has the status {value}, which is not 4xx or 5xx", section.name);
                 section.log.note(&at, what, help);
             }
         }
@@ -252,7 +249,8 @@ fn since(section: &Section<'_>) -> String {
         return String::new();
     };
     if !is_version(since.value) {
-        let what = format!("{} has \"since\" {:?}", section.name, since.value);
+        let what =
+            format!("{} has \"since\" {:?}, which is not a version", section.name, since.value);
         section.log.note(&since.at, what, "write MAJOR.MINOR.PATCH, such as 1.0.0");
     }
     since.value.to_owned()
@@ -263,7 +261,7 @@ fn outcome(section: &Section<'_>) -> Option<Outcome> {
     let found = Outcome::ALL.into_iter().find(|o| o.name() == word.value);
     if found.is_none() {
         let names = Outcome::ALL.map(Outcome::name).join(", ");
-        let what = format!("{} has the outcome {:?}, which there is not", section.name, word.value);
+        let what = format!("{} has the unknown outcome {:?}", section.name, word.value);
         section.log.note(&word.at, what, format!("write one of {names}"));
     }
     found
@@ -273,7 +271,7 @@ fn retired(section: &Section<'_>) -> Option<Retired> {
     let retired = section.section("retired")?;
     retired.allow(&["since", "successor"]);
     let since = retired.need_text("since", "name the version that retired the code")?;
-    let successor = retired.need_text("successor", "name the code that took its place")?;
+    let successor = retired.need_text("successor", "name the code that replaces it")?;
     Some(Retired { since: since.value.to_owned(), successor: successor.value.to_owned() })
 }
 
@@ -285,7 +283,10 @@ fn successors(root: &Section<'_>, codes: &[Code], places: &[At]) {
         };
         let living = codes.iter().any(|c| c.id == retired.successor && c.retired.is_none());
         if !living {
-            let what = format!("code {:?} names the successor {:?}", code.id, retired.successor);
+            let what = format!(
+                "the successor {:?} of code {:?} is missing or retired",
+                retired.successor, code.id
+            );
             root.log.note(at, what, "name a code of this contract that is not retired");
         }
     }

@@ -1,9 +1,9 @@
 //! `[conditions]`: which code each condition has.
 
 use super::contract::Known;
-use super::section::Section;
 use crate::condition::{Aspect, Condition};
 use crate::contract::ConditionMap;
+use crate::section::Section;
 
 /// All the conditions, or it does not load (A1); those with a parent may be left out (A2).
 pub(super) fn conditions(root: &Section<'_>, known: &Known<'_>) -> Option<ConditionMap> {
@@ -29,7 +29,7 @@ fn row(section: &Section<'_>, condition: Condition, known: &Known<'_>) -> Option
     let name = condition.name();
     if !section.has(name) {
         let what = format!("[conditions] has no {name:?}");
-        section.note(what, format!("name the code for this: {}", condition.meaning()));
+        section.note(what, format!("choose the code for this condition: {}", condition.meaning()));
         return None;
     }
     match section.text_or_section(name)? {
@@ -38,8 +38,7 @@ fn row(section: &Section<'_>, condition: Condition, known: &Known<'_>) -> Option
             let mut keys = vec!["any"];
             keys.extend(condition.aspects().iter().map(|a| a.name()));
             finer.allow(&keys);
-            let any =
-                finer.need_text("any", "\"any\" is the code for every case not named here")?;
+            let any = finer.need_text("any", "set \"any\" to the code for all other cases")?;
             let own = condition.aspects().iter().filter_map(|aspect| {
                 let id = finer.text(aspect.name())?;
                 Some((*aspect, known.living(&finer, &id, aspect.name())?))

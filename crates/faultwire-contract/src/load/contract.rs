@@ -2,13 +2,13 @@
 
 use super::conditions::conditions;
 use super::head::{Head, is_version, well_formed};
-use super::section::{Section, Text, read_file};
-use super::{code, next, policy, rule, surface};
+use super::{code, next, policy, rule, surface, tool_failure};
 use crate::code::Code;
 use crate::contract::{Contract, Example, Index, Release};
 use crate::mistake::{Mistakes, nearest};
 use crate::redact::Redactor;
 use crate::report::Report;
+use crate::section::{Section, Text, read_file};
 use crate::session::{Reports, SessionRules};
 
 const TABLES: &[&str] = &[
@@ -23,6 +23,7 @@ const TABLES: &[&str] = &[
     "alert",
     "conditions",
     "next",
+    "tool_failure",
     "code",
     "rule",
     "redact",
@@ -30,8 +31,20 @@ const TABLES: &[&str] = &[
     "test",
 ];
 
+impl Contract {
+    /// Loads a contract from the text of its file. `file` is only the name that mistakes carry.
+    ///
+    /// ```
+    /// let mistakes = faultwire_contract::Contract::load("my.toml", "[contract]\nname = 'x'").unwrap_err();
+    /// assert!(mistakes.to_string().contains("my.toml:1:2: [contract] has no \"version\""));
+    /// ```
+    pub fn load(file: &str, text: &str) -> Result<Self, Mistakes> {
+        contract(file, text)
+    }
+}
+
 pub(crate) fn contract(file: &str, text: &str) -> Result<Contract, Mistakes> {
-    let help = "a contract is a TOML file; contracts/ has examples to copy";
+    let help = "a contract is a TOML file; copy an example from contracts/";
     read_file(file, text, help, |root| read(root, Source::Anybody))
 }
 
@@ -77,11 +90,12 @@ fn read(root: &Section<'_>, source: Source) -> Option<Contract> {
     let examples = examples(root, &known, &profiles);
 
     let (section, head) = head?;
-    let fallback = section.need_text("fallback", "name the code for what nothing else fits");
+    let fallback = section.need_text("fallback", "name the code for failures without a better one");
     let fallback = fallback.and_then(|id| known.living(section, &id, "\"fallback\""));
     let invariant = section.text("invariant");
     let invariant = invariant.and_then(|id| known.living(section, &id, "\"invariant\""));
     let session = session(root, &head.categories);
+    let tool_failure = tool_failure::tool_failure(root, &head.categories);
     Some(Contract {
         name: head.name?,
         version: head.version?,
@@ -97,6 +111,7 @@ fn read(root: &Section<'_>, source: Source) -> Option<Contract> {
         examples,
         stack: policy::stack(root),
         session,
+        tool_failure,
         fallback: fallback?,
         invariant: invariant.or(fallback)?,
         conditions: conditions?,
@@ -119,7 +134,7 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The place of a code that is still answered; a mistake when there is none such.
+    /// The index of a code that is not retired; otherwise a mistake is noted.
     pub(super) fn living(
         &self,
         section: &Section<'_>,
@@ -134,14 +149,15 @@ impl Known<'_> {
         Some(i)
     }
 
-    /// The place of a code, retired or not; a mistake when there is none.
+    /// The index of a code, retired or not; if it does not exist, a mistake is noted.
     fn registered(&self, section: &Section<'_>, id: &Text<'_>, whose: &str) -> Option<usize> {
         let Some(&i) = self.index.get(id.value) else {
             let help = match nearest(id.value, self.codes.iter().map(|c| c.id.as_str())) {
                 Some(near) => format!("did you mean {near:?}?"),
-                None => "name a code that has a [[code]] row".to_owned(),
+                None => "use a code that has a [[code]] row".to_owned(),
             };
-            let what = format!("{whose} names {:?}, which is no code of this contract", id.value);
+            let what =
+                format!("{whose} names {:?}, which is not a code of this contract", id.value);
             section.log.note(&id.at, what, help);
             return None;
         };
@@ -169,19 +185,23 @@ fn session(root: &Section<'_>, categories: &[String]) -> Option<SessionRules> {
         if !categories.iter().any(|known| known == category.value) {
             let help = match nearest(category.value, categories.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean {near:?}?"),
-                None => "name categories of this contract".to_owned(),
+                None => "use categories of this contract".to_owned(),
             };
-            let what = format!("{:?} is no category of this contract", category.value);
+            let what = format!("{:?} is not a category of this contract", category.value);
             section.log.note(&category.at, what, help);
         }
     }
     let reports = section.section("reports").and_then(|reports| {
         reports.allow(&["tools", "argument", "under"]);
-        let argument = reports.need_text("argument", "name the argument that says where");
-        let under = reports.need_text("under", "name the directory, with a / at its end");
+        let argument = reports.need_text("argument", "name the argument that has the path");
+        let under = reports.need_text("under", "name the directory, with a / at the end");
         let (argument, under) = (argument?, under?);
         if !under.value.ends_with('/') {
-            reports.log.note(&under.at, "a directory ends with /", "write it as docs/reports/");
+            reports.log.note(
+                &under.at,
+                "the directory does not end with /",
+                "write it like docs/reports/",
+            );
         }
         Some(Reports {
             tools: owned(&reports.texts("tools").unwrap_or_default()),
@@ -235,7 +255,7 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
             Ok(report) => report,
             Err(e) => {
                 let what = format!("the fault of {} cannot be read: {e}", section.name);
-                section.log.note(&fault.at, what, "write it as `faultwire render` reads it");
+                section.log.note(&fault.at, what, "use the input format of `faultwire render`");
                 return None;
             }
         };
@@ -250,8 +270,7 @@ fn examples(root: &Section<'_>, known: &Known<'_>, profiles: &[String]) -> Vec<E
             .filter_map(|s| Some((s, section.text(s.name())?.value.trim().to_owned())))
             .collect();
         if expect.is_empty() {
-            section
-                .note("[[test]] expects nothing", "give the envelope as \"mcp\", \"http\" or both");
+            section.note("[[test]] has no expected envelope", "set \"mcp\", \"http\" or both");
         }
         let line = section.log.line(&section.at);
         Some(Example { fault: fault.value.to_owned(), code: report.code, profile, expect, line })

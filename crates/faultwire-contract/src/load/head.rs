@@ -1,11 +1,10 @@
-//! `[contract]`: what the contract is called and what it is made of.
-
-use regex::bytes::Regex;
+//! `[contract]`: name, version and basic properties of the contract.
 
 use super::contract::owned;
 use super::rule;
-use super::section::{Section, Text};
-use crate::contract::Requires;
+use crate::contract::{Contract, Requires};
+use crate::pattern::Pattern;
+use crate::section::{Section, Text};
 
 /// The head of the file.
 pub(super) struct Head {
@@ -16,7 +15,7 @@ pub(super) struct Head {
     pub requires: Requires,
     pub categories: Vec<String>,
     pub profiles: Vec<String>,
-    pub code_pattern: Option<Regex>,
+    pub code_pattern: Option<Pattern>,
 }
 
 impl Head {
@@ -33,10 +32,10 @@ impl Head {
             "profiles",
             "code_pattern",
         ]);
-        let name = section.need_text("name", "name it in lower case, such as \"my-contract\"");
-        let version = section.need_text("version", "give it a version such as \"1.0.0\"");
+        let name = section.need_text("name", "set a name in lower case, such as \"my-contract\"");
+        let version = section.need_text("version", "set a version such as \"1.0.0\"");
         let title = section.text("title").or_else(|| name.clone());
-        let help = "list the categories that its codes are grouped in";
+        let help = "list the categories of the contract's codes";
         let categories = match section.texts("categories") {
             Some(list) => owned(&list),
             None if section.has("categories") => Vec::new(),
@@ -47,7 +46,7 @@ impl Head {
         };
         Self {
             name: name.and_then(|n| {
-                well_formed(section, &n, is_name, "lower-case letters, digits and -")
+                well_formed(section, &n, Contract::is_name, "lower-case letters, digits and -")
             }),
             version: version.and_then(|v| {
                 well_formed(section, &v, is_version, "MAJOR.MINOR.PATCH, such as 1.0.0")
@@ -57,7 +56,7 @@ impl Head {
             requires: requires(section),
             categories,
             profiles: profiles(section),
-            code_pattern: section.text("code_pattern").and_then(|p| rule::regex(section.log, &p)),
+            code_pattern: section.text("code_pattern").and_then(|p| rule::pattern(section.log, &p)),
         }
     }
 }
@@ -72,12 +71,8 @@ pub(super) fn well_formed(
     if check(text.value) {
         return Some(text.value.to_owned());
     }
-    section.log.note(&text.at, format!("{:?} is malformed", text.value), format!("write {shape}"));
+    section.log.note(&text.at, format!("{:?} is not valid", text.value), format!("write {shape}"));
     None
-}
-
-fn is_name(name: &str) -> bool {
-    name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 pub(super) fn is_version(version: &str) -> bool {
@@ -94,7 +89,7 @@ fn requires(section: &Section<'_>) -> Requires {
             "release" => requires.release = true,
             other => section.log.note(
                 &word.at,
-                format!("{other:?} is nothing that a code can be required to have"),
+                format!("{other:?} cannot be required"),
                 "write \"test\", \"release\" or both",
             ),
         }

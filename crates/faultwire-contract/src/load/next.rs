@@ -1,8 +1,8 @@
-//! `[next]`: what to do now, by condition.
+//! `[next]`: what to do next, by condition.
 
-use super::section::{Section, Text};
 use crate::condition::Condition;
 use crate::next::{Next, Sentence};
+use crate::section::{Section, Text};
 
 /// The key of the sentences for a tool that may have run already.
 const MAYBE_EXECUTED: &str = "maybe_executed";
@@ -28,7 +28,7 @@ fn sentences(section: &Section<'_>, key: &str) -> Vec<Sentence> {
         && !last.is_plain()
     {
         let what = format!("the last sentence of {key:?} in [next] has a slot");
-        section.log.note(&text.at, what, "end with a sentence that can always be said");
+        section.log.note(&text.at, what, "end with a sentence without slots, which always applies");
     }
     read
 }
@@ -37,7 +37,7 @@ fn sentence(section: &Section<'_>, text: &Text<'_>) -> Option<Sentence> {
     match Sentence::parse(text.value) {
         Ok(sentence) => Some(sentence),
         Err(slot) => {
-            let what = format!("{{{slot}}} is no slot of [next]");
+            let what = format!("{{{slot}}} is not a slot of [next]");
             let help = format!("the slots are {}", Sentence::slots().join(", "));
             section.log.note(&text.at, what, help);
             None

@@ -1,12 +1,12 @@
-//! The tables that say how much is told, how often is tried, and when somebody is woken.
+//! The tables for text, retries and alerts.
 
 use std::time::Duration;
 
-use super::section::{At, Section};
-use crate::alert::{Level, Paging};
 use crate::contract::{InvalidDetails, RetryPolicy, Switch, TextPolicy};
+use crate::level::{Level, Paging};
 use crate::redact::Masks;
 use crate::retry::{Backoff, RetryClass};
+use crate::section::{At, Section};
 
 pub(super) fn text(root: &Section<'_>) -> TextPolicy {
     let mut policy = TextPolicy {
@@ -79,8 +79,8 @@ fn canonical(section: &Section<'_>) -> bool {
         "canonical" => true,
         "redacted" => false,
         other => {
-            let what = format!("\"message\" of [text] is {other:?}");
-            let help = "write \"redacted\" (the failure's text, made safe) or \"canonical\" (the row's own)";
+            let what = format!("\"message\" of [text] is {other:?}, which is not a valid value");
+            let help = "write \"redacted\" (the failure's own text, redacted) or \"canonical\" (the code's message)";
             section.log.note(&word.at, what, help);
             false
         }
@@ -93,8 +93,8 @@ fn masks(section: &Section<'_>) -> Masks {
         let kind = Masks::named(name.value);
         masks = masks.with(kind.unwrap_or(Masks::NONE));
         if kind.is_none() {
-            let what = format!("\"masks\" of [text] lists {:?}", name.value);
-            section.log.note(&name.at, what, format!("list some of {}", Masks::ALL));
+            let what = format!("\"masks\" of [text] lists the unknown kind {:?}", name.value);
+            section.log.note(&name.at, what, format!("use {}", Masks::ALL));
         }
     }
     masks
@@ -108,7 +108,8 @@ fn keeps_tail(section: &Section<'_>) -> bool {
         "middle" => true,
         "end" => false,
         other => {
-            let what = format!("\"message_cut\" of [text] is {other:?}");
+            let what =
+                format!("\"message_cut\" of [text] is {other:?}, which is not a valid value");
             let help = "write \"end\" (the beginning is kept) or \"middle\" (both ends are kept)";
             section.log.note(&word.at, what, help);
             false
@@ -131,7 +132,7 @@ pub(super) struct Retry {
 
 pub(super) fn retry(root: &Section<'_>) -> Retry {
     let mut kinds = [const { None }; RetryClass::ALL.len()];
-    let mut backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(30) };
+    let mut backoff = Backoff::default();
     let Some(section) = root.section("retry") else {
         let policy = RetryPolicy::new(kinds, backoff);
         return Retry { policy, named: Vec::new(), at: root.at.clone() };
@@ -144,7 +145,8 @@ pub(super) fn retry(root: &Section<'_>) -> Retry {
     backoff.base = delay("base_ms").unwrap_or(backoff.base);
     backoff.cap = delay("cap_ms").unwrap_or(backoff.cap);
     if backoff.cap < backoff.base {
-        section.note("\"cap_ms\" of [retry] is below \"base_ms\"", "the cap is the longest delay");
+        section
+            .note("\"cap_ms\" of [retry] is less than \"base_ms\"", "the cap is the longest delay");
     }
     let mut named = Vec::new();
     if let Some(words) = section.section("kinds") {
@@ -152,11 +154,11 @@ pub(super) fn retry(root: &Section<'_>) -> Retry {
         for class in RetryClass::ALL {
             if let Some(word) = words.text(class.name()) {
                 if kinds.iter().flatten().any(|k: &String| k == word.value) {
-                    let what = format!("[retry.kinds] has the word {:?} twice", word.value);
+                    let what = format!("[retry.kinds] uses the word {:?} twice", word.value);
                     words.log.note(
                         &word.at,
                         what,
-                        "every class needs a word of its own to be read back",
+                        "give each class its own word, so that an envelope can be read back",
                     );
                 }
                 kinds[class as usize] = Some(word.value.to_owned());
@@ -185,7 +187,10 @@ pub(super) fn levels(root: &Section<'_>) -> Vec<Level> {
 fn paging(level: &Section<'_>) -> Option<Paging> {
     let help = "write page = \"every\", page = \"never\", or more_than = N and within_s = SECONDS";
     if level.has("page") == (level.has("more_than") || level.has("within_s")) {
-        level.note(format!("{} does not say when it pages", level.name), help);
+        level.note(
+            format!("{} must have either \"page\" or \"more_than\" with \"within_s\"", level.name),
+            help,
+        );
         return None;
     }
     if let Some(word) = level.text("page") {
@@ -193,7 +198,11 @@ fn paging(level: &Section<'_>) -> Option<Paging> {
             "every" => Some(Paging::Every),
             "never" => Some(Paging::Never),
             other => {
-                level.log.note(&word.at, format!("\"page\" of {} is {other:?}", level.name), help);
+                level.log.note(
+                    &word.at,
+                    format!("\"page\" of {} is {other:?}, which is not a valid value", level.name),
+                    help,
+                );
                 None
             }
         };
@@ -201,7 +210,7 @@ fn paging(level: &Section<'_>) -> Option<Paging> {
     let (more_than, within) =
         (level.integer("more_than", 0..=1000), level.integer("within_s", 1..=604_800));
     if !(level.has("more_than") && level.has("within_s")) {
-        level.note(format!("{} has a number or a window, and not both", level.name), help);
+        level.note(format!("{} has only one of \"more_than\" and \"within_s\"", level.name), help);
     }
     Some(Paging::MoreThan {
         events: usize::try_from(more_than?).ok()?,
@@ -214,6 +223,6 @@ pub(super) fn stack(root: &Section<'_>) -> Option<Switch> {
     section.allow(&["variable", "value"]);
     let variable =
         section.need_text("variable", "name the environment variable that shows stacks")?;
-    let value = section.need_text("value", "give the value it must have")?;
+    let value = section.need_text("value", "set the value that the variable must have")?;
     Some(Switch { variable: variable.value.to_owned(), value: value.value.to_owned() })
 }

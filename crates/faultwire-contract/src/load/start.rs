@@ -1,9 +1,16 @@
 //! The rules for servers that cannot start.
 
-use super::rule::regex;
-use super::section::{Section, read_file};
+use super::rule::pattern;
 use crate::mistake::Mistakes;
-use crate::start::Start;
+use crate::pattern::Pattern;
+use crate::section::{Section, read_file};
+
+/// What one kind of failed start prints, and what to check then.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub text: Pattern,
+    pub check: String,
+}
 
 /// The `[[start]]` tables of the shared file.
 pub(crate) fn shared_starts(file: &str, text: &str) -> Result<Vec<Start>, Mistakes> {
@@ -16,7 +23,7 @@ pub(crate) fn shared_starts(file: &str, text: &str) -> Result<Vec<Start>, Mistak
 fn start(section: &Section<'_>) -> Option<Start> {
     section.allow(&["name", "text", "check"]);
     section.need_text("name", "name the rule")?;
-    let text = regex(section.log, &section.need_text("text", "give a pattern")?)?;
+    let text = pattern(section.log, &section.need_text("text", "give a pattern")?)?;
     let check = section.need_text("check", "say what to check")?.value.to_owned();
     Some(Start { text, check })
 }

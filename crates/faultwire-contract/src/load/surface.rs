@@ -1,11 +1,11 @@
 //! The envelope shapes: surfaces, profiles, the success template, default values.
 
 use super::policy::Retry;
-use super::section::{At, Section, Text};
 use crate::code::Code;
 use crate::contract::{Profile, SurfaceSpec};
 use crate::mistake::nearest;
 use crate::retry::RetryClass;
+use crate::section::{At, Section, Text};
 use crate::template::slot::Slot;
 use crate::template::{Defaults, Template};
 
@@ -23,8 +23,8 @@ pub(super) fn defaults(root: &Section<'_>) -> Defaults {
                 defaults.insert(slot.name(), value);
             }
             Some(value) => {
-                let what = format!("the default of \"${}\" is {value}", slot.name());
-                section.note(what, "give a value that the slot can have, or none");
+                let what = format!("the default of \"${}\" cannot be {value}", slot.name());
+                section.note(what, "set a value of the slot's type, or remove the default");
             }
             None => {}
         }
@@ -47,7 +47,7 @@ impl Reader<'_> {
             let known = |slot: &Slot| *slot == Slot::Data || slot.name().starts_with("meta.");
             for slot in templates.iter().flat_map(Template::slots).filter(|slot| !known(slot)) {
                 let what = format!("the success template shows \"${}\"", slot.name());
-                section.note(what, "a success has \"$data\" and \"$meta.…\", and no other facts");
+                section.note(what, "a success only has \"$data\" and \"$meta.…\"");
             }
             Some(templates)
         });
@@ -110,7 +110,7 @@ impl Reader<'_> {
         };
         for slot in must_use.iter().filter(|slot| !template.uses(**slot)) {
             let what = format!("the template has no \"${}\"", slot.name());
-            section.log.note(&text.at, what, "without it the envelope cannot be read back");
+            section.log.note(&text.at, what, "add it, so that the envelope can be read back");
         }
         Some(template)
     }
@@ -125,9 +125,9 @@ pub(super) fn profile(section: &Section<'_>, profiles: &[String]) -> Option<Prof
     if found.is_none() {
         let help = match nearest(word.value, profiles.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near:?}?"),
-            None => format!("there are {}", profiles.join(", ")),
+            None => format!("use one of {}", profiles.join(", ")),
         };
-        section.log.note(&word.at, format!("there is no profile {:?}", word.value), help);
+        section.log.note(&word.at, format!("unknown profile {:?}", word.value), help);
     }
     found
 }
@@ -144,20 +144,20 @@ pub(super) fn check_facts(
     if templates().any(|t| t.uses(Slot::ProblemType)) {
         for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.problem_type.is_none()) {
             let what =
-                format!("code {:?} has no \"type\", and a template shows \"$type\"", code.id);
+                format!("code {:?} has no \"type\", but a template shows \"$type\"", code.id);
             root.log.note(at, what, "give the URI of the problem type (RFC 9457)");
         }
     }
     if !templates().all(|t| t.uses(Slot::RetryKind)) {
         for (code, at) in codes.iter().zip(places).filter(|(c, _)| c.retry.len() > 1) {
             let what = format!(
-                "code {:?} lists several retry classes, and a template has no \"$retry.kind\"",
+                "code {:?} lists several retry classes, but a template has no \"$retry.kind\"",
                 code.id
             );
             root.log.note(
                 at,
                 what,
-                "show the kind in every template, so that the choice can be read back",
+                "show it in every template, so that the retry class can be read back",
             );
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn check_facts(
         for class in RetryClass::ALL.into_iter().filter(|c| listed(*c) && !retry.named.contains(c))
         {
             let what = format!(
-                "a template shows \"$retry.kind\", and [retry.kinds] has no {:?}",
+                "a template shows \"$retry.kind\", but [retry.kinds] has no {:?}",
                 class.name()
             );
             root.log.note(&retry.at, what, "give the contract's own word for that class");

@@ -1,4 +1,4 @@
-//! The client that a text is for: what it may see, and what it said itself (U2).
+//! The client that a text is for: what it may see, and what it sent itself (U2).
 
 use std::cell::{Cell, OnceCell};
 
@@ -9,7 +9,7 @@ use super::rule::RuleKind;
 use super::said::Said;
 use super::view::View;
 
-/// Who gets a fault. What the client said itself stays in its texts, credentials aside.
+/// The receiver of a fault. Text that the client sent itself is kept, except credentials.
 ///
 /// ```
 /// use faultwire_contract::{Caller, Masks, builtin};
@@ -28,7 +28,7 @@ pub struct Caller<'a> {
     params: Params<'a>,
     /// Read from the params when first needed: most failures have nothing to compare with it.
     said: OnceCell<Said>,
-    /// Whether something stayed because the client said it.
+    /// Whether something was kept because the client sent it.
     kept: Cell<bool>,
 }
 
@@ -62,8 +62,8 @@ impl<'a> Caller<'a> {
         Self { masks: self.masks, params, ..Self::default() }
     }
 
-    /// Whether a finding stays: the client said it, or it lies under a directory that it named.
-    /// `seen` is how it was found, maybe with escapes undone, and `found` how it stands there.
+    /// Whether a finding is kept: the client sent it, or it is under a directory that it named.
+    /// `seen` is the finding, maybe without escapes, and `found` is the original text.
     pub(super) fn said(&self, kind: RuleKind, seen: &[u8], found: &str) -> bool {
         if kind == RuleKind::Credential || matches!(self.params, Params::Unknown) {
             return false;

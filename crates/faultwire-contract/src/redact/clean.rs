@@ -1,5 +1,5 @@
-//! Texts that were looked at lately and have nothing in them: names of tools and sessions, and the
-//! words of a failure that happens again and again. A text with a secret is never kept.
+//! A cache of recent texts without findings: names of tools and sessions, and the texts of repeated
+//! failures. A text with a secret is never cached.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 
 /// Longer texts are rarely the same twice.
 const LONGEST: usize = 512;
-/// How many are kept, and the same number of older ones.
+/// The number of texts in each of the two generations.
 const MOST: usize = 256;
 
 /// A bounded memory of clean texts.

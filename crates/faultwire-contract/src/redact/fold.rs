@@ -1,7 +1,7 @@
 //! Letters that look like others: full-width and mathematical ones, and those of other scripts that
 //! are drawn like Latin ones.
 
-/// The plain letter that this one stands for. Letters of other scripts count only beside Latin
+/// The plain letter that this one looks like. Letters of other scripts only count beside Latin
 /// ones, where they are a disguise.
 pub(super) fn letter(c: char, in_latin: bool) -> Option<char> {
     let plain = |from: u32, first: u8| {

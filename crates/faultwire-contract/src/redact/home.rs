@@ -1,5 +1,5 @@
-//! Home directories, as records, logs and exports tell of them: `~` says enough there, and not who
-//! it is (U2). Envelopes never use this: agents send paths back.
+//! Shortens home directories in records, logs and exports to `~`, which does not show the user's
+//! name (U2). Envelopes never use this, because agents send paths back.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub fn shorten_home<'t>(text: &'t str, own: Option<&str>) -> Cow<'t, str> {
     Cow::Owned(short)
 }
 
-/// Where the home directory whose first slash stands there begins and ends.
+/// The start and end of the home directory whose first slash is at this position.
 fn home_at(text: &str, at: usize, own: Option<&[u8]>) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];
@@ -59,7 +59,7 @@ fn home_at(text: &str, at: usize, own: Option<&[u8]>) -> Option<(usize, usize)> 
     (name > 0).then(|| (from, bytes.len() - rest.len() + name))
 }
 
-/// A slash, or backslashes, as many as layers of JSON made of one.
+/// A slash, or a backslash with its escapes in several layers of JSON.
 fn after_slash(bytes: &[u8]) -> Option<&[u8]> {
     let backslashes = bytes.iter().take_while(|byte| **byte == b'\\').count();
     let rest = &bytes[backslashes..];

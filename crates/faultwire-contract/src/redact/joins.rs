@@ -1,7 +1,7 @@
 //! Hidden characters that belong to a visible one: joiners and selectors of emoji, the tags of a
 //! flag, and joiners between letters of scripts that need them.
 
-/// Whether a hidden character stays, given what was kept before it and what follows.
+/// Whether a hidden character is kept, given the text kept before it and the text that follows.
 pub(super) fn stays(before: &str, c: char, after: &str) -> bool {
     let last = before.chars().next_back();
     let next = after.chars().next();

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rule::{Place, RuleKind};
+use super::rule::{Position, RuleKind};
 use super::view::View;
 use super::{SHARED, strip};
 
@@ -21,7 +21,7 @@ fn every_keyword_has_a_line_in_the_corpus() {
         for text in leaks.iter().map(|leak| strip(&leak.text)) {
             for view in [Some(View::plain(&text)), View::decoded(&text)].into_iter().flatten() {
                 let mut findings = Vec::new();
-                let place = Place { text: &text, view: &view, caller: None };
+                let place = Position { text: &text, view: &view, caller: None };
                 rule.find(&place, &mut findings);
                 let stretch = |(from, to, _): (usize, usize, &str)| {
                     let from = text.floor_char_boundary(from.saturating_sub(240));

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Masks(u8);
 
 impl Masks {
-    /// No kind. Paths into hidden directories of a home are masked all the same.
+    /// No kind. Paths into hidden directories of a home are still masked.
     pub const NONE: Self = Self(0);
     /// Places in a file system.
     pub const PATHS: Self = Self(1);
@@ -72,7 +72,7 @@ impl Masks {
         Self::KINDS.into_iter().filter(move |(_, kind)| self.covers(*kind)).map(|(name, _)| name)
     }
 
-    /// A number of its own for each set, below [`Masks::COUNT`].
+    /// A unique number for each set, below [`Masks::COUNT`].
     pub(super) fn index(self) -> usize {
         self.0.into()
     }

@@ -1,4 +1,4 @@
-//! One redaction rule: a pattern, when it is worth trying, and what it leaves alone.
+//! One redaction rule: a pattern, the keywords that select it, and what it keeps.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -8,10 +8,10 @@ use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 use super::caller::Caller;
 use super::check::Check;
 use super::view::View;
-use crate::load::section::{Section, Text, read_file};
 use crate::mistake::Mistakes;
+use crate::section::{Section, Text, read_file};
 
-/// What stands for a secret. It names none of the words that rules take for a secret's name.
+/// Replaces a secret. It contains no word that rules read as a secret's name.
 pub(super) const SECRET: &str = "[redacted]";
 
 /// What kind of thing a rule finds.
@@ -27,7 +27,7 @@ pub enum RuleKind {
     Frame,
     /// A host or address of the inner network.
     Address,
-    /// What tells who a person is: looked for only where that is asked for.
+    /// Personal data; only redacted on request.
     Personal,
 }
 
@@ -74,14 +74,16 @@ pub struct RedactRule {
     pub(super) keywords: Arc<[String]>,
     pattern: Lazy,
     keep: Option<Lazy>,
+    /// Text before a finding that excludes it.
+    unless: Option<Lazy>,
     /// The rule is tried only on stretches that match this.
     within: Option<Lazy>,
     /// What a finding must pass beyond the pattern.
     check: Option<Check>,
 }
 
-/// A longer match is taken out whole: telling its secret from what stands before costs more time
-/// than it is worth.
+/// A longer match is removed as a whole, because separating its secret from the text before would
+/// be slow.
 const LONGEST_SPLIT: usize = 2048;
 
 #[derive(Clone, Debug)]
@@ -113,7 +115,7 @@ impl Lazy {
 }
 
 impl RedactRule {
-    /// Rules that somebody keeps in a file of their own: `[[redact]]` tables and nothing else.
+    /// Rules from a separate file with only `[[redact]]` tables.
     ///
     /// ```
     /// use faultwire_contract::{RedactRule, Redactor};
@@ -133,7 +135,7 @@ impl RedactRule {
         read_tables(file, text, read)
     }
 
-    /// A rule for one secret that is known word for word, wherever it stands.
+    /// A rule for one known secret, at any place in a text.
     ///
     /// ```
     /// use faultwire_contract::{RedactRule, Redactor};
@@ -150,13 +152,14 @@ impl RedactRule {
             keywords: [secret.to_owned()].into(),
             pattern: Lazy { source: regex::escape(secret).into(), compiled: Arc::default() },
             keep: None,
+            unless: None,
             within: None,
             check: None,
         }
     }
 
     /// Adds the rule's findings: the groups named `secret…`, or the whole match without them.
-    pub(super) fn find<'f>(&'f self, place: &Place<'_>, findings: &mut Vec<Finding<'f>>) {
+    pub(super) fn find<'f>(&'f self, place: &Position<'_>, findings: &mut Vec<Finding<'f>>) {
         let bytes = &place.view.bytes;
         let Some(within) = &self.within else {
             return self.find_in(place, (0, bytes.len()), findings);
@@ -166,10 +169,10 @@ impl RedactRule {
         }
     }
 
-    /// After a match the search begins anew, as it will when the match has become a placeholder.
+    /// After a match the search restarts, as it will after the match is replaced by a placeholder.
     fn find_in<'f>(
         &'f self,
-        place: &Place<'_>,
+        place: &Position<'_>,
         (mut from, until): (usize, usize),
         findings: &mut Vec<Finding<'f>>,
     ) {
@@ -183,7 +186,9 @@ impl RedactRule {
             let Range { start, end } = whole;
             let (lead, secret_end) = splitter.split(&bytes[start..end]);
             let found = (start + lead, start + secret_end);
-            let taken = self.take(place, found, findings);
+            let lead = &bytes[start..found.0];
+            let is_none = self.unless.as_ref().is_some_and(|u| u.get().regex.is_match(lead));
+            let taken = if is_none { Taken::No } else { self.take(place, found, findings) };
             stayed = taken == Taken::Said;
             from = match taken {
                 Taken::Yes => end,
@@ -200,7 +205,7 @@ impl RedactRule {
 
     fn take<'f>(
         &'f self,
-        &Place { text, view, caller }: &Place<'_>,
+        &Position { text, view, caller }: &Position<'_>,
         (start, end): (usize, usize),
         findings: &mut Vec<Finding<'f>>,
     ) -> Taken {
@@ -220,11 +225,11 @@ impl RedactRule {
     }
 }
 
-/// A finding: from, to, and what to write instead.
+/// A finding: its start, its end, and the replacement.
 pub(super) type Finding<'f> = (usize, usize, &'f str);
 
 /// Where a rule looks, and for whom.
-pub(super) struct Place<'a> {
+pub(super) struct Position<'a> {
     pub text: &'a str,
     pub view: &'a View<'a>,
     pub caller: Option<&'a Caller<'a>>,
@@ -243,13 +248,13 @@ fn find_from(regex: &Regex, bytes: &[u8], from: usize, in_text: bool) -> Option<
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Yes,
-    /// It is none after all.
+    /// It is not a finding.
     No,
-    /// The client said it.
+    /// The client sent it.
     Said,
 }
 
-/// Tells the secret of a match from what stands before and after it.
+/// Separates the secret of a match from the text before and after it.
 struct Splitter<'p, 'v> {
     regex: &'p Regex,
     secrets: &'p [usize],
@@ -267,7 +272,7 @@ impl<'v> Splitter<'_, 'v> {
         if let Some((_, answer)) = self.last.filter(|(last, _)| *last == found) {
             return answer;
         }
-        // On its own a match may be none, where the pattern looks at what stands around it.
+        // Without its surroundings a match may not match again, if the pattern looks at them.
         let split = self.regex.captures_read(&mut self.places, found);
         let secret = split.and_then(|_| self.secrets.iter().find_map(|g| self.places.get(*g)));
         let answer = secret.unwrap_or(whole);
@@ -290,7 +295,7 @@ fn is_redacted(found: &str) -> bool {
     !left && !rest.contains(char::is_alphanumeric)
 }
 
-/// Whether another program took the value out: `[REDACTED]`, `<masked>`, `***`, `(hidden)`.
+/// Whether another program already redacted the value: `[REDACTED]`, `<masked>`, `***`, `(hidden)`.
 fn is_masked(found: &str) -> bool {
     let is_sign =
         |c: char| matches!(c, '[' | ']' | '<' | '>' | '(' | ')' | '*' | ' ' | '"' | ',' | '.');
@@ -329,10 +334,10 @@ fn read_tables(
     })
 }
 
-/// A `[[redact]]` table that somebody else wrote: its patterns are compiled at once.
+/// A `[[redact]]` table of a user: its patterns are compiled immediately.
 pub(crate) fn read(section: &Section<'_>) -> Option<RedactRule> {
     let rule = parse(section)?;
-    for key in ["pattern", "keep", "within"] {
+    for key in ["pattern", "keep", "unless", "within"] {
         let Some(text) = section.text(key) else {
             continue;
         };
@@ -348,16 +353,15 @@ fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
     let failed = failed.to_string();
     let last = failed.lines().last().unwrap_or_default().trim_start_matches("error: ");
     let what = format!("the pattern {:?} does not compile: {last}", pattern.value);
-    section.log.note(&pattern.at, what, "write it in the syntax of Rust's regex crate, for bytes");
+    section.log.note(&pattern.at, what, "use the syntax of Rust's regex crate, for bytes");
     None
 }
 
 fn parse(section: &Section<'_>) -> Option<RedactRule> {
-    section.allow(&["name", "kind", "keywords", "pattern", "keep", "within", "check"]);
+    section.allow(&["name", "kind", "keywords", "pattern", "keep", "unless", "within", "check"]);
     let name = section.need_text("name", "name the rule")?;
-    let pattern = section.need_text("pattern", "give the pattern of what is taken out")?;
-    let help =
-        "list words of which a text has one when the rule may match: it is tried on no other";
+    let pattern = section.need_text("pattern", "set the pattern of the text to remove")?;
+    let help = "list words; the rule is only tried on texts that contain one of them";
     let Some(keywords) = section.texts("keywords") else {
         section.note(format!("{} has no \"keywords\"", section.name), help);
         return None;
@@ -369,17 +373,18 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
         keywords: keywords.iter().map(|t| t.value.to_owned()).collect(),
         pattern: lazy(pattern),
         keep: section.text("keep").map(lazy),
+        unless: section.text("unless").map(lazy),
         within: section.text("within").map(lazy),
         check: check_name(section),
     })
 }
 
-/// The check that the table names. A name that is none is noted as a mistake.
+/// The check that the table names. An unknown name is noted as a mistake.
 fn check_name(section: &Section<'_>) -> Option<Check> {
     let word = section.text("check")?;
     let found = Check::from_name(word.value);
     if found.is_none() {
-        let what = format!("there is no check {:?}", word.value);
+        let what = format!("unknown check {:?}", word.value);
         section.log.note(&word.at, what, format!("write one of {}", Check::names()));
     }
     found
@@ -390,7 +395,7 @@ fn kind(section: &Section<'_>) -> Option<RuleKind> {
     let word = section.need_text("kind", &format!("write one of {names}"))?;
     let found = RuleKind::ALL.into_iter().find(|k| k.name() == word.value);
     if found.is_none() {
-        let what = format!("there is no kind of redaction {:?}", word.value);
+        let what = format!("unknown kind of redaction {:?}", word.value);
         section.log.note(&word.at, what, format!("write one of {names}"));
     }
     found

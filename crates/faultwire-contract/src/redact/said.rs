@@ -1,4 +1,4 @@
-//! What a client said in its call, in a form in which findings can be looked up.
+//! The text that a client sent in its call, in a form in which findings can be looked up.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -30,7 +30,8 @@ type Known = HashMap<(RuleKind, Box<[u8]>), bool>;
 const LONGEST: usize = 256 * 1024;
 const MOST: usize = 4 * 1024 * 1024;
 
-/// No more is searched for one failure. After that, what is not known to be the client's goes.
+/// The most bytes to search for one failure. After that, findings that are not known to be the
+/// client's are masked.
 const EFFORT: usize = 128 * 1024 * 1024;
 
 /// A pointer or a path of more parts is neither.
@@ -63,7 +64,7 @@ impl Said {
     fn add(&mut self, text: &str) {
         let text = &text[..text.floor_char_boundary(LONGEST)];
         self.add_seen(text.as_bytes());
-        // A path inside of JSON inside of a string, or a URL, may be told without its escapes.
+        // A path inside JSON inside a string, or inside a URL, may be repeated without its escapes.
         if let Some(view) = View::decoded(text) {
             self.add_seen(&view.bytes);
         }
@@ -79,7 +80,7 @@ impl Said {
         self.text.push(b'\n');
     }
 
-    /// Whether the client said this, or named a directory that it lies in.
+    /// Whether the client sent this, or named a directory that contains it.
     pub fn has(&self, kind: RuleKind, found: &[u8]) -> bool {
         let found = trimmed(found);
         let key = (kind, Box::from(found));
@@ -114,7 +115,7 @@ impl Said {
         Finder::new(plain).find_iter(&self.text[1..]).any(|at| is_whole(at + 1))
     }
 
-    /// Whether a path lies under one that the client named, or is that with a line number behind.
+    /// Whether a path is under one that the client named, or is that path with a line number.
     fn is_below(&self, plain: &[u8]) -> bool {
         let Some(path) = place(plain) else { return false };
         let follows = |byte: &u8| matches!(byte, b'/' | b':' | b'(' | b'[' | b'#');
@@ -151,8 +152,8 @@ fn leads(root: &Value, parts: &[&str]) -> bool {
     true
 }
 
-/// Lower case, and one slash where there are several or backslashes: so the same path is the same
-/// whichever system and however many layers of JSON it comes from.
+/// Lower case, with one slash for several slashes or backslashes, so that a path is the same for
+/// every system and any number of JSON layers.
 fn plain(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
@@ -165,15 +166,14 @@ fn plain(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Without what ends a sentence, and blanks around.
+/// Without the end of a sentence and surrounding spaces.
 fn trimmed(found: &[u8]) -> &[u8] {
     let found = found.trim_ascii();
     let end = found.iter().rposition(|b| !matches!(b, b'.' | b'!' | b'?' | b',' | b';' | b':'));
     &found[..end.map_or(0, |end| end + 1)]
 }
 
-/// The place that a text names, if it names one from a root on and nothing else: without dots,
-/// and never the root itself.
+/// The absolute path that a text consists of, if it does: without dots, and never the root itself.
 fn place(plain: &[u8]) -> Option<Vec<u8>> {
     let path = plain.strip_prefix(b"file:").unwrap_or(plain);
     let path = path.strip_prefix(b"/localhost").unwrap_or(path);
@@ -217,12 +217,12 @@ fn host(plain: &[u8]) -> Option<&[u8]> {
     (!rest.contains(':')).then_some(host.as_bytes())
 }
 
-/// What a name goes on with.
+/// Whether a name continues with this character.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
 }
 
-/// Whether a name ends before this: a dot at the end of a sentence is none of it.
+/// Whether a name ends before this: a dot at the end of a sentence does not belong to it.
 fn ends_name(rest: &[u8]) -> bool {
     match rest {
         [b'.', next, ..] | [next, ..] => !is_name(*next),

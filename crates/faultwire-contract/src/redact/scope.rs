@@ -39,7 +39,7 @@ impl Scope {
         }
     }
 
-    /// A number of its own for each scope, below [`Scope::COUNT`].
+    /// A unique number for each scope, below [`Scope::COUNT`].
     pub fn index(self) -> usize {
         self.masks.index() + Masks::COUNT * usize::from(self.hidden)
     }

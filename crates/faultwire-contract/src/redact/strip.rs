@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::joins;
 
-/// The text without anything that a person would not see. Line feed and tab stay; what else ends
-/// a line becomes a line feed.
+/// The text without invisible characters. Line feeds and tabs are kept; other line ends become line
+/// feeds.
 ///
 /// ```
 /// use faultwire_contract::strip;
@@ -18,7 +18,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
     if text.bytes().all(plain) || !text.chars().any(is_invisible) {
         return Cow::Borrowed(text);
     }
-    // A zero-width character inside an escape must not keep it from being seen as one.
+    // A zero-width character inside an escape must not hide it.
     let text = text.replace("\r\n", "\n").replace(ends_line, "\n");
     let joined = visible(&text);
     let mut out = String::with_capacity(joined.len());
@@ -72,7 +72,7 @@ pub(super) fn is_invisible(c: char) -> bool {
     is_control(c) || HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&c))
 }
 
-/// Characters that take no room, or steer the direction of the text.
+/// Characters without width, or that control the direction of text.
 const HIDDEN: [(char, char); 16] = [
     ('\u{ad}', '\u{ad}'),       // soft hyphen
     ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
@@ -110,7 +110,7 @@ fn after_control_sequence(rest: &str) -> &str {
     skip_one(rest, |c| matches!(c, '@'..='~'))
 }
 
-/// A string ends with BEL or ST. One that never ends is not swallowed: only its introducer goes.
+/// A string ends with BEL or ST. Of an unterminated one, only the introducer is removed.
 fn after_string(rest: &str, tail: usize) -> &str {
     if rest.len() < tail {
         return rest;

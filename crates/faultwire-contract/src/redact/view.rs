@@ -1,11 +1,12 @@
-//! A text as its reader would see it: escapes, percent signs, entities and letters of other widths
-//! undone, with the place of every byte in the text, so that a finding can be taken out of it.
+//! A text as its reader would see it: with escapes, percent signs, entities and letters of other
+//! widths decoded, and with the position of every byte in the original, so that findings can be
+//! replaced there.
 
 use std::borrow::Cow;
 
 use super::fold;
 
-/// Bytes to search, and where each of them stands in the text.
+/// Bytes to search, and the position of each in the text.
 pub(crate) struct View<'t> {
     pub bytes: Cow<'t, [u8]>,
     /// One entry for each byte and one for the end; empty when the view is the text itself.
@@ -13,7 +14,7 @@ pub(crate) struct View<'t> {
 }
 
 impl<'t> View<'t> {
-    /// The text as it stands.
+    /// The text itself.
     pub fn plain(text: &'t str) -> Self {
         Self { bytes: Cow::Borrowed(text.as_bytes()), at: Vec::new() }
     }
@@ -31,7 +32,7 @@ impl<'t> View<'t> {
         Some(View { bytes: Cow::Owned(decoder.out), at: decoder.at })
     }
 
-    /// Where a stretch of the view stands in the text.
+    /// The range in the text for a range of the view.
     pub fn source(&self, from: usize, mut to: usize) -> (usize, usize) {
         if self.at.is_empty() {
             return (from, to);
@@ -101,9 +102,9 @@ impl Decoder<'_> {
     }
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 enum Decoded {
-    /// It is none.
+    /// It is not an escape.
     Same,
     /// A character that is not seen.
     Nothing,
@@ -122,7 +123,7 @@ impl Decoded {
     }
 }
 
-/// Texts longer than this are never looked at whole, so the place always fits.
+/// Longer texts are never processed as a whole, so the position always fits.
 fn place(i: usize) -> u32 {
     u32::try_from(i).unwrap_or(u32::MAX)
 }

@@ -12,8 +12,8 @@ use super::slot::Slot;
 use super::{Member, Node, Template};
 use crate::report::Report;
 
-/// What an envelope says: the report, and the facts that the contract derives from the code,
-/// still to be compared with what the contract itself says.
+/// What an envelope says: the report, and facts that the contract derives from the code, not yet
+/// compared with the contract.
 #[derive(Debug, Default)]
 pub(crate) struct Reading<'de> {
     pub report: Report,
@@ -38,8 +38,8 @@ impl Template {
 }
 
 impl Template {
-    /// What can be made out of an envelope that is not quite one: each fact that stands in its
-    /// place and has the right form.
+    /// Reads a malformed envelope as far as possible: every fact at its place and in the right
+    /// form.
     pub(crate) fn glean<'de>(&self, body: &'de Value) -> Reading<'de> {
         let mut reading = Reading::default();
         reading.glean(&self.root, body);
@@ -109,8 +109,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_, 'de> {
     }
 }
 
-/// Finds the member of a key; members mostly come in the template's order, so the one after the
-/// last is tried first.
+/// Finds the member of a key. Members mostly are in the template's order, so the next one is tried
+/// first.
 struct Key<'t> {
     members: &'t [Member],
     expected: usize,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What kind of JSON a slot holds; the schema is made from it.
+/// The kind of JSON that a slot has; the schema is made from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One of the contract's codes.
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Json,
 }
 
-/// One row makes the variant, its name in templates and what is known of its value.
+/// One row defines the variant, its name in templates, and facts about its value.
 macro_rules! slots {
     ($( $variant:ident = $name:literal, $kind:ident, $presence:ident; )+) => {
         /// A place in a template that a fact of the failure fills.

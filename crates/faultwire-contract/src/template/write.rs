@@ -2,11 +2,11 @@
 
 use super::slot::Slot;
 use super::{Defaults, Node, Template};
-use crate::quote::escape;
+use crate::json_escape::escape;
 
 /// What fills the slots.
 pub(crate) trait Fill {
-    /// Writes the slot's value as JSON. Writes nothing and says `false` when there is none.
+    /// Writes the slot's value as JSON. Writes nothing and returns `false` if there is none.
     fn fill(&self, slot: Slot, out: &mut Vec<u8>) -> bool;
 }
 
@@ -17,9 +17,9 @@ pub(crate) enum Op {
     Raw(Literal),
     /// A comma, unless the object or list has just been opened.
     Comma,
-    /// A value, or these bytes when there is none.
+    /// A value, or these bytes if there is none.
     Slot { slot: Slot, absent: Literal },
-    /// A member that is left out, its lead too, when there is no value.
+    /// A member that is left out, including the bytes before it, if there is no value.
     Optional { lead: Literal, slot: Slot },
     /// A part that is left out when none of its slots has a value.
     Group(Vec<Op>),
@@ -49,7 +49,7 @@ impl From<&[u8]> for Literal {
 
 /// What an envelope is written on.
 pub(crate) trait Page {
-    /// Where the writing stands.
+    /// The state of the writer.
     type Mark: Copy;
 
     /// How much JSON there is.
@@ -57,10 +57,10 @@ pub(crate) trait Page {
     fn literal(&mut self, literal: &Literal);
     /// A comma, unless the object or list has just been opened.
     fn comma(&mut self);
-    /// A value, which may say that there is none, and writes nothing then.
+    /// A value. If there is none, it writes nothing and returns false.
     fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool;
     fn mark(&self) -> Self::Mark;
-    /// Takes back what came after.
+    /// Removes everything after the mark.
     fn back_to(&mut self, mark: Self::Mark);
 }
 
@@ -75,7 +75,7 @@ impl Page for Vec<u8> {
         self.extend_from_slice(&literal.json);
     }
 
-    /// No finished value ends with an opening bracket, so the last byte tells.
+    /// No complete value ends with an opening bracket, so the last byte shows it.
     fn comma(&mut self) {
         if !matches!(self.last(), Some(b'{' | b'[')) {
             self.push(b',');
@@ -95,8 +95,8 @@ impl Page for Vec<u8> {
     }
 }
 
-/// JSON, and beside it the same as the inside of a JSON text. Nearly all of an envelope is known
-/// before, so that is cheaper than to look for what has to be escaped afterwards.
+/// JSON, and the same JSON escaped as the inside of a JSON string. Most of an envelope is constant,
+/// so this is cheaper than escaping it afterwards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Both {
     pub json: Vec<u8>,

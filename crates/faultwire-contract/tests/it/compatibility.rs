@@ -42,7 +42,7 @@ fn codes() {
     );
 
     let fresh = format!("{}\n{h301}", h301.replace("H-301", "H-302"));
-    check(&h301, &fresh, Breaking, "is not named by the [[release]]");
+    check(&h301, &fresh, Breaking, "is not listed in the [[release]]");
     let noted = FILE.replacen(&h301, &fresh, 1).replace("\"H-301\"]", "\"H-301\", \"H-302\"]");
     assert_eq!(impact(&changes(&load(FILE), &load(&noted))), Additive);
 
@@ -62,20 +62,25 @@ fn codes() {
     );
     check("keeps_data = true", "", Breaking, "keeps_data");
     check(
-        "message = \"Kein Zutritt\"",
-        "message = \"Zutritt verboten\"",
+        "message = \"No entry\"",
+        "message = \"Entry forbidden\"",
         Additive,
         "message of \"H-103\"",
     );
     check(
-        "alert = \"log\"\nmessage = \"Ladung",
-        "alert = \"horn\"\nmessage = \"Ladung",
+        "alert = \"log\"\nmessage = \"Cargo",
+        "alert = \"horn\"\nmessage = \"Cargo",
         Additive,
         "alert of \"H-301\"",
     );
     check("after_ms = 3000", "after_ms = 4000", Additive, "after_ms");
     check("action = \"Call again.\"", "action = \"Call louder.\"", None, "action of \"H-300\"");
-    check("retired = { since = \"2.1.0\", successor = \"H-200\" }", "", Breaking, "never reused");
+    check(
+        "retired = { since = \"2.1.0\", successor = \"H-200\" }",
+        "",
+        Breaking,
+        "must not be reused",
+    );
     let retired = FILE.replace(", oversize = \"H-301\"", ", oversize = \"H-900\"").replace(
         "keeps_data = true",
         "keeps_data = true\nretired = { since = \"2.1.0\", successor = \"H-900\" }",
@@ -98,22 +103,22 @@ fn conditions() {
 fn envelopes() {
     use Impact::Breaking;
     check(
-        "\"lang\": \"$message\"",
-        "\"lang\": \"$message\", \"mehr\": \"$details?\"",
+        "\"long\": \"$message\"",
+        "\"long\": \"$message\", \"more\": \"$details?\"",
         Breaking,
-        "\"mehr\" was added",
+        "\"more\" was added",
     );
-    check(", \"lang\": \"$message\"", "", Breaking, "\"lang\" was removed");
-    check("\"kurz\": \"$title\"", "\"kurz\": \"$action\"", Breaking, "the shape changed");
+    check(", \"long\": \"$message\"", "", Breaking, "\"long\" was removed");
+    check("\"short\": \"$title\"", "\"short\": \"$action\"", Breaking, "the shape changed");
     check(
-        "\"wartezeit_ms\": \"$retry.after_ms?\"",
-        "\"wartezeit_ms\": \"$retry.after_ms\"",
+        "\"wait_ms\": \"$retry.after_ms?\"",
+        "\"wait_ms\": \"$retry.after_ms\"",
         Breaking,
-        "is always there now",
+        "is required now",
     );
     check(
-        "\"text\": \"$message\",\n  \"erneut\": \"$retry.kind\"",
-        "\"erneut\": \"$retry.kind\",\n  \"text\": \"$message\"",
+        "\"text\": \"$message\",\n  \"again\": \"$retry.kind\"",
+        "\"again\": \"$retry.kind\",\n  \"text\": \"$message\"",
         Breaking,
         "order",
     );
@@ -136,15 +141,32 @@ fn versions() {
 #[test]
 fn settings() {
     use Impact::{Additive, Breaking};
-    check("never = \"nie\"", "never = \"niemals\"", Breaking, "the word for \"never\"");
+    check("never = \"no\"", "never = \"not\"", Breaking, "the word for \"never\"");
     check(", missing = \"H-102\"", "", Breaking, "invalid_arguments.missing changed its code");
     check("outcome = \"not_sent\"\n", "", Breaking, "outcome of \"H-200\"");
     check("[text]\n", "[text]\nmessage = \"canonical\"\n", Breaking, "text.message");
     check("[text]\n", "[text]\nmasks = [\"paths\"]\n", Breaking, "text.masks");
     check("[\"brief\", \"full\"]", "[\"full\", \"brief\"]", Breaking, "the default profile");
-    check("tool = \"unbekannt\"", "tool = \"nichts\"", Breaking, "the default of $tool");
+    check("tool = \"unknown\"", "tool = \"none\"", Breaking, "the default of $tool");
     check("fallback = \"H-900\"", "fallback = \"H-300\"", Breaking, "the fallback");
     check("more_than = 2", "more_than = 3", Additive, "paging of \"lamp\"");
     check("(?i)\\bfog\\b", "(?i)\\bmist\\b", Additive, "classification rules");
     check("version = \"2.1.0\"\ntitle", "version = \"2.0.9\"\ntitle", Breaking, "went back");
+}
+
+/// Clients go by the class of a failure before they look at its code.
+#[test]
+fn s5_the_classes_of_tool_failures() {
+    use Impact::{Additive, Breaking, None};
+    check("port = \"governance\"", "port = \"capability\"", Breaking, "the class of \"port\"");
+    let table = &FILE[FILE.find("[tool_failure.class]").unwrap()..];
+    check(table, "", Breaking, "[tool_failure] was removed");
+    let added = changes(&load(&FILE.replacen(table, "", 1)), &load(FILE));
+    assert_eq!(impact(&added), Additive, "{added:#?}");
+    assert!(added.iter().any(|c| c.what == "[tool_failure] was added"), "{added:#?}");
+    let warning = "[tool_failure]\nmaybe_executed = \"Look first.\"\n[tool_failure.class]";
+    check("[tool_failure.class]", warning, None, "maybe_executed of [tool_failure]");
+    let frozen = |text: &str| load(&text.replacen("fallback =", "frozen = true\nfallback =", 1));
+    let added = changes(&frozen(&FILE.replacen(table, "", 1)), &frozen(FILE));
+    assert_eq!(impact(&added), Breaking, "a frozen contract: {added:#?}");
 }

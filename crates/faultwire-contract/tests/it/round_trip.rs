@@ -188,9 +188,9 @@ fn a_list_is_read_item_by_item() {
     let harbour = harbour();
     let read =
         |json: Value| harbour.read(Surface::Mcp, Profile::default(), json.to_string().as_bytes());
-    assert!(read(json!(["stoerung", "H-100", {"text": "t", "erneut": "nie"}])).is_ok());
-    assert!(read(json!(["stoerung", "H-100", {"text": "t", "erneut": "nie"}, 1])).is_err());
-    assert!(read(json!(["stoerung", "H-100"])).is_err());
-    assert!(read(json!(["meldung", "H-100", {"text": "t", "erneut": "nie"}])).is_err());
-    assert!(read(json!(["stoerung", "H-100", {"text": "t", "erneut": "spaeter"}])).is_err());
+    assert!(read(json!(["failure", "H-100", {"text": "t", "again": "no"}])).is_ok());
+    assert!(read(json!(["failure", "H-100", {"text": "t", "again": "no"}, 1])).is_err());
+    assert!(read(json!(["failure", "H-100"])).is_err());
+    assert!(read(json!(["notice", "H-100", {"text": "t", "again": "no"}])).is_err());
+    assert!(read(json!(["failure", "H-100", {"text": "t", "again": "later"}])).is_err());
 }

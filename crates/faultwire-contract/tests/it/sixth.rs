@@ -14,18 +14,15 @@ fn envelope(json: &str, profile: &str) -> Value {
 #[test]
 fn its_envelope_is_a_list() {
     assert_eq!(
-        envelope(r#"{"code":"H-300","message":"Nebel"}"#, "brief"),
-        json!(["stoerung", "H-300", {"text": "Nebel", "erneut": "gelegentlich"}])
+        envelope(r#"{"code":"H-300","message":"Fog"}"#, "brief"),
+        json!(["failure", "H-300", {"text": "Fog", "again": "occasionally"}])
     );
     let full = envelope(
         r#"{"code":"H-200","condition":"rate_limited","details":{"a":{"b":{"c":{"d":{"e":1}}}}}}"#,
         "full",
     );
-    assert_eq!(full[2]["wartezeit_ms"], 3000);
-    assert_eq!(
-        full[2]["woher"],
-        json!({"wer":"policy","wie_weit":"not_sent","werkzeug":"unbekannt"})
-    );
+    assert_eq!(full[2]["wait_ms"], 3000);
+    assert_eq!(full[2]["source"], json!({"who":"policy","how_far":"not_sent","tool":"unknown"}));
     assert_eq!(full[3], json!({"a":{"b":{"c":{"d":"..."}}}}), "details_depth = 4");
 }
 

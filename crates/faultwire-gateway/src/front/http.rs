@@ -1,17 +1,14 @@
 //! Clients over HTTP: connections in, answers out.
 
+mod accept;
 mod answer;
-mod begin;
-mod body;
-mod handing;
+mod dispatch;
 mod host;
+mod initialize;
 mod mcp;
 mod pages;
-mod patience;
-mod peer;
-mod reading;
-pub(crate) mod streams;
-mod takes;
+mod read_body;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
@@ -29,18 +26,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use crate::failing::Failing;
+use crate::body::Body;
+use crate::failing::CallFailure;
 use crate::gateway::Gateway;
+use crate::guard::peer::Peer;
+use crate::guard::refusals::Stranger;
 use crate::sparse::Sparse;
 use crate::wire;
+use accept::Accept;
 use answer::refuse_with;
-pub(crate) use body::Body;
-pub use host::Hosts;
-use patience::Patient;
-use peer::Peer;
-pub use peer::{BadNetwork, Network};
-pub(crate) use takes::Stranger;
-use takes::Takes;
+use write_timeout::WriteTimeout;
 
 /// How long a client may take to send the head of a request, and how long it may then be silent.
 const HEAD_PATIENCE: Duration = Duration::from_secs(20);
@@ -93,8 +88,8 @@ async fn serve(
     mut closing: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let room = Arc::clone(gateway.room());
-    let is_crowded = move || room.is_crowded();
+    let quota = Arc::clone(gateway.quota());
+    let is_crowded = move || quota.is_crowded();
     let service = service_fn(|request: Request<Incoming>| {
         let gateway = Arc::clone(&gateway);
         async move { Ok::<_, Infallible>(route(&gateway, request, peer).await) }
@@ -104,7 +99,7 @@ async fn serve(
         .header_read_timeout(HEAD_PATIENCE)
         // A little beyond the limit a head is still read, so that it can be refused in our words.
         .max_buf_size(gateway.limits.header_bytes.max(8192) + 8192)
-        .serve_connection(Patient::new(TokioIo::new(stream), is_crowded), service);
+        .serve_connection(WriteTimeout::new(TokioIo::new(stream), is_crowded), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return gateway.connection_ended(ended.as_ref().err()),
@@ -127,13 +122,13 @@ async fn too_long(
     if head <= limit {
         return None;
     }
-    let party = &gateway.anybody_at(request.uri().path());
+    let client = &gateway.anybody_at(request.uri().path());
     let failing =
-        Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value))
+        CallFailure::finer(client.contract(), Condition::InvalidArguments, Some(Aspect::Value))
             .saying(format!("The head has more than {limit} bytes"));
     let stranger = Some(stranger);
-    let takes = Takes { surface: Surface::Http, stranger, ..Takes::of(request.headers()) };
-    let mut answer = refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await;
+    let accept = Accept { surface: Surface::Http, stranger, ..Accept::of(request.headers()) };
+    let mut answer = refuse_with(client, accept, None, None, failing, wire::INVALID_REQUEST).await;
     *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     Some(answer)
 }
@@ -143,7 +138,7 @@ async fn route(
     request: Request<Incoming>,
     peer: SocketAddr,
 ) -> Response<Body> {
-    let _open = gateway.linger.open();
+    let _open = gateway.busy_poll.open();
     let peer = Peer::of(peer.ip(), request.headers(), &gateway.hosts.proxies);
     let stranger = &Stranger { peer, refusals: &gateway.refusals };
     let (path, headers) = (request.uri().path(), request.headers());

@@ -6,12 +6,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::front::http::Hosts;
+use crate::endpoint::{Endpoint, RemoteError};
 use crate::guard::access::ClientSettings;
-use crate::guard::breaker::BreakerSettings;
-use crate::mount::{Crowd, Upstream};
+use crate::guard::host::Hosts;
+use crate::mount::MountSettings;
 use crate::settings::Settings;
-use crate::upstream::remote::{RemoteError, RemoteSettings as Remote};
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -28,27 +27,12 @@ pub struct Serve {
     pub budgets: Option<PathBuf>,
     /// How much is taken from clients.
     pub limits: HttpLimits,
-    /// Who collects traces (OTLP over HTTP), if somebody does.
-    pub collector: Option<Remote>,
+    /// The collector of traces (OTLP over HTTP), if there is one.
+    pub collector: Option<Endpoint>,
     /// Threads that serve clients. One has the shortest way from client to server and back.
     pub threads: usize,
     /// Whether one of them stays awake for a moment after a call, if that pays.
-    pub linger: bool,
-}
-
-/// One upstream under a name.
-#[derive(Clone, Debug)]
-pub struct MountSettings {
-    /// It is found at `/mcp/NAME`; the first one at `/mcp`, too.
-    pub name: String,
-    /// What stands behind it.
-    pub upstream: Upstream,
-    /// How many servers it may run.
-    pub crowd: Crowd,
-    /// When it is left alone.
-    pub breaker: BreakerSettings,
-    /// How its calls are treated.
-    pub settings: Settings,
+    pub busy_poll: bool,
 }
 
 /// How much is taken from clients over HTTP.
@@ -103,6 +87,6 @@ pub enum ServeError {
     #[error("{0}")]
     System(#[from] io::Error),
     /// A part of the gateway itself failed.
-    #[error("the gateway's {0} failed; nothing can be relied on any more")]
+    #[error("the gateway's {0} panicked; stopping")]
     Broken(&'static str),
 }

@@ -10,7 +10,7 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use sha2::{Digest, Sha256};
 
-use crate::failing::Failing;
+use crate::failing::CallFailure;
 use crate::guard::budget::{Allowance, Budgets};
 use crate::guard::scope::{Kind, Scope, ScopeSettings};
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for ClientSettings {
 #[derive(Default)]
 pub(crate) struct Clients {
     by_token: HashMap<[u8; 32], Arc<Access>>,
-    /// Whoever shows nothing, where that is enough.
+    /// Clients without a token, where that is allowed.
     anybody: Option<Arc<Access>>,
     /// By name, with the digest of what they show.
     by_name: HashMap<String, (Option<[u8; 32]>, Arc<Access>)>,
@@ -80,7 +80,7 @@ struct Limiter {
 }
 
 impl Limiter {
-    /// None for a rate so high that it is none.
+    /// None for a rate so high that it limits nothing.
     fn new(rate: Rate) -> Option<Self> {
         let quota = Quota::with_period(rate.per / rate.times.get())?;
         let used = Arc::new(RateLimiter::direct(quota.allow_burst(rate.times)));
@@ -173,8 +173,9 @@ impl Access {
     }
 
     /// What is against a call, if something is. It is paid for if nothing is.
-    pub(crate) fn objection(&self, contract: &Contract, tool: Option<&str>) -> Option<Failing> {
-        let refused = |condition| Failing::observed(contract, condition).outcome(Outcome::NotSent);
+    pub(crate) fn objection(&self, contract: &Contract, tool: Option<&str>) -> Option<CallFailure> {
+        let refused =
+            |condition| CallFailure::observed(contract, condition).outcome(Outcome::NotSent);
         if tool.is_some_and(|tool| !self.scope.allows(Kind::Tool, tool)) {
             // The same words whether there is such a tool or not.
             return Some(

@@ -2,10 +2,11 @@
 //! tried with one call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use std::time::{Duration, Instant};
 
 use faultwire_contract::Condition;
+use parking_lot::{Mutex, MutexGuard};
 
 /// When a server is left alone.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ impl Default for BreakerSettings {
     }
 }
 
-/// For one upstream, whoever uses it.
+/// For one upstream, shared by its sessions.
 pub(crate) struct Breaker {
     settings: BreakerSettings,
     /// Whether there is anything to look at: the usual case costs nothing.
@@ -120,7 +121,7 @@ impl Breaker {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use std::time::Duration;
 use std::{fmt, io};
 
 use faultwire::audit::{Access, Disk, Storage};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::edge;
@@ -79,7 +80,7 @@ impl Budgets {
         };
         let spent = file.as_ref().and_then(|file| {
             read(file).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the file of budgets cannot be read; they begin anew");
+                tracing::warn!(%error, "the file of budgets cannot be read; starting with full budgets");
                 None
             })
         });
@@ -111,7 +112,7 @@ impl Budgets {
         let at_once = spent.calls.is_multiple_of(allowance.calls.div_ceil(100));
         drop(all);
         if at_once && let Err(error) = self.save() {
-            tracing::error!(%error, "the budgets cannot be written down");
+            tracing::error!(%error, "the budgets cannot be saved");
         }
         None
     }
@@ -122,7 +123,7 @@ impl Budgets {
         else {
             return Ok(());
         };
-        // Whoever writes goes on with the lock, so that nothing older comes after it.
+        // Written with the lock held, so that nothing older overwrites it.
         let spent = self.spent();
         let text = serde_json::to_string_pretty(&*spent).map_err(io::Error::other)?;
         let (disk, name) = place(file)?;
@@ -132,7 +133,7 @@ impl Budgets {
     }
 
     fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Spent>> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spent.lock()
     }
 }
 

@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
+
+use crate::guard::peer::Peer;
 
 /// So many sources are told apart; all others are one.
 const MOST_SOURCES: usize = 256;
@@ -25,6 +28,12 @@ pub(crate) enum Source {
     V4(Ipv4Addr),
     V6([u16; 4]),
     Other,
+}
+
+/// A client of which only its address is known.
+pub(crate) struct Stranger<'a> {
+    pub peer: Peer,
+    pub refusals: &'a Refusals,
 }
 
 impl From<IpAddr> for Source {
@@ -139,7 +148,7 @@ impl Refusals {
     }
 
     fn sources(&self) -> MutexGuard<'_, HashMap<Source, Tally>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,10 +2,11 @@
 //! belongs to the client for which it was begun; one of unknown owner is not found.
 
 use std::collections::VecDeque;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
 use hashbrown::HashMap;
 use memchr::memmem::Finder;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use crate::wire;
@@ -65,7 +66,7 @@ impl Tasks {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,14 +1,13 @@
 //! Protocol versions: which are spoken here, and whether a request says the same everywhere.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use faultwire_contract::{Aspect, Condition, Contract, Line, Outcome};
 use hyper::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::failing::Failing;
+use crate::failing::CallFailure;
+use crate::header_params::decoded;
 use crate::wire;
 
 /// Versions that begin with a handshake.
@@ -21,7 +20,7 @@ const UPGRADE: u16 = 426;
 
 /// What is wrong with a request's versions, and the number that MCP has for it.
 pub(crate) struct Objection {
-    pub failing: Failing,
+    pub failing: CallFailure,
     pub number: i64,
 }
 
@@ -83,7 +82,7 @@ fn only_one<'h>(
 }
 
 fn missing(contract: &Contract, member: &str) -> Box<Objection> {
-    let failing = Failing::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
+    let failing = CallFailure::finer(contract, Condition::InvalidArguments, Some(Aspect::Missing))
         .saying(format!("The request has no _meta[{member:?}]"))
         .outcome(Outcome::NotSent);
     Box::new(Objection { failing, number: wire::INVALID_PARAMS })
@@ -120,16 +119,18 @@ pub(crate) fn statelessly(
         (Some(_), Some(_)) if is_request && !said.has_capabilities => {
             Err(missing(contract, wire::CLIENT_CAPABILITIES))
         }
-        (Some(_), Some(_)) => mirrored(contract, headers, seen, &said),
+        (Some(_), Some(_)) => header_params(contract, headers, seen, &said),
         (Some(_), None) if is_request => Err(missing(contract, wire::PROTOCOL_VERSION)),
         (Some(_), None) => Ok(()),
         (None, Some(body)) => {
-            let why = format!("The body names version {body}, the header MCP-Protocol-Version not");
+            let why = format!(
+                "The body names version {body}, but the header MCP-Protocol-Version is missing"
+            );
             Err(conflict(contract, why))
         }
         (None, None) => Err(Box::new(Objection {
-            failing: Failing::observed(contract, Condition::NotReady)
-                .saying("There is no session; begin with initialize")
+            failing: CallFailure::observed(contract, Condition::NotReady)
+                .saying("No session; send initialize first")
                 .outcome(Outcome::NotSent),
             number: wire::INVALID_REQUEST,
         })),
@@ -137,7 +138,7 @@ pub(crate) fn statelessly(
 }
 
 /// What the head repeats of the body, so that others can go by it, must be true.
-fn mirrored(
+fn header_params(
     contract: &Contract,
     headers: &HeaderMap,
     seen: &Line<'_>,
@@ -157,38 +158,16 @@ fn mirrored(
         match head {
             Some(head) if head == body => {}
             Some(head) => {
-                let why = format!("The header {header} says {head:?}, the body {body:?}");
+                let why = format!("The header {header} is {head:?}, but the body has {body:?}");
                 return Err(conflict(contract, why));
             }
             None => {
-                let why = format!("The header {header} is missing, or there twice");
+                let why = format!("The header {header} must be present exactly once");
                 return Err(conflict(contract, why));
             }
         }
     }
     Ok(())
-}
-
-/// A header's text, which may be wrapped up because headers cannot hold every text.
-pub(crate) fn decoded(value: &str) -> Option<String> {
-    let value = value.trim();
-    let wrapped = value.strip_suffix("?=").and_then(|v| {
-        let (mark, rest) = v.split_at_checked("=?base64?".len())?;
-        mark.eq_ignore_ascii_case("=?base64?").then_some(rest)
-    });
-    match wrapped {
-        None => Some(value.to_owned()),
-        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
-    }
-}
-
-/// The same the other way: a text as a header can hold it.
-pub(crate) fn encoded(text: &str) -> String {
-    let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b)) && text.trim() == text;
-    if plain && !text.to_ascii_lowercase().starts_with("=?base64?") {
-        return text.to_owned();
-    }
-    format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
 pub(crate) fn named(headers: &HeaderMap) -> Option<&str> {
@@ -201,18 +180,18 @@ pub(crate) fn is_modern(headers: &HeaderMap, seen: &Line<'_>) -> bool {
     head || Said::of(seen).version.is_some_and(|version| MODERN.contains(&&*version))
 }
 
-/// The method is none of the modern era, although a server of the legacy one may know it.
+/// The method is not one of the modern era, although a server of the legacy one may know it.
 pub(crate) fn removed(contract: &Contract, method: &str) -> Box<Objection> {
     let condition = Condition::UnknownMethod;
-    let failing = Failing::observed(contract, condition)
-        .saying(format!("{method} is no method of version {}", MODERN[0]))
+    let failing = CallFailure::observed(contract, condition)
+        .saying(format!("{method} is not a method of version {}", MODERN[0]))
         .outcome(Outcome::NotSent);
     Box::new(Objection { failing, number: condition.rpc_code() })
 }
 
 /// The server speaks versions in which that has no counterpart.
 pub(crate) fn not_carried(contract: &Contract, method: &str, spoken: &[&str]) -> Box<Objection> {
-    let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
+    let mut failing = CallFailure::observed(contract, Condition::UnsupportedVersion)
         .saying(format!(
             "{} is no method of the versions that the server speaks",
             shortened(contract, method)
@@ -222,7 +201,7 @@ pub(crate) fn not_carried(contract: &Contract, method: &str, spoken: &[&str]) ->
     Box::new(Objection { failing, number: Condition::UnsupportedVersion.rpc_code() })
 }
 
-/// The version is none that is spoken here.
+/// The version is not supported here.
 fn unsupported(
     contract: &Contract,
     version: &str,
@@ -230,8 +209,8 @@ fn unsupported(
     instead: &[&str],
 ) -> Box<Objection> {
     let version = shortened(contract, version);
-    let mut failing = Failing::observed(contract, Condition::UnsupportedVersion)
-        .saying(format!("Version {version:?} is not spoken here, or not in this way"))
+    let mut failing = CallFailure::observed(contract, Condition::UnsupportedVersion)
+        .saying(format!("Version {version:?} is not supported here, or not in this form"))
         .outcome(Outcome::NotSent);
     let versions: Vec<_> = all().collect();
     failing.report.details = Some(json!({ "supported_versions": versions, "requested": version }));
@@ -243,7 +222,7 @@ fn unsupported(
 }
 
 fn conflict(contract: &Contract, why: String) -> Box<Objection> {
-    let failing = Failing::observed(contract, Condition::VersionConflict)
+    let failing = CallFailure::observed(contract, Condition::VersionConflict)
         .saying(why)
         .outcome(Outcome::NotSent);
     Box::new(Objection { failing, number: Condition::VersionConflict.rpc_code() })
@@ -296,21 +275,5 @@ impl Said {
             uri: text(params.uri),
             has_capabilities: meta.capabilities.is_some(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_travel_in_headers_and_back() {
-        for name in ["search", "größe", "", " padded ", "=?base64?eA==?=", "line\nend", "日本"]
-        {
-            assert_eq!(decoded(&encoded(name)).as_deref(), Some(name), "{name:?}");
-            assert!(hyper::header::HeaderValue::from_str(&encoded(name)).is_ok(), "{name:?}");
-        }
-        assert_eq!(decoded("=?BASE64?eA==?=").as_deref(), Some("x"));
-        assert_eq!(decoded("=?base64?***?="), None);
     }
 }

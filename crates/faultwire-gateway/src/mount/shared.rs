@@ -3,7 +3,7 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use faultwire_contract::Line;
@@ -11,22 +11,21 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::door::Door;
-use crate::era::{self, Era};
-use crate::guard::breaker::Breaker;
-use crate::guard::tasks::Tasks;
-use crate::outlet::Outlet;
-use crate::patched::Patched;
+use crate::client_sink::ClientSink;
+use crate::connection::Ends;
+use crate::mount::Mount;
+use crate::probe::{self, Era};
+use crate::rewrite::Rewrite;
 use crate::running::Running;
-use crate::settings::Settings;
 use crate::supervisor::Source;
+use crate::upstream::process::StartedServer;
 
 /// A server that many use.
 pub(crate) struct Shared {
     pub running: Running,
     ids: AtomicU64,
     era: OnceLock<Era>,
-    /// Whether somebody is finding that out, and who wants to know.
+    /// Whether a probe is running, and who waits for its result.
     asking: AtomicBool,
     asked: Notify,
     over: Arc<AtomicBool>,
@@ -38,10 +37,10 @@ pub(crate) struct Translated {
     pub id: String,
 }
 
-/// Nobody in particular: what a shared server says to all is for none of its clients.
-struct Nobody;
+/// What a shared server says to all is for none of its clients.
+struct NoClient;
 
-impl Outlet for Nobody {
+impl ClientSink for NoClient {
     fn send(&self, _lines: &[u8]) {}
 
     fn is_somebody(&self) -> bool {
@@ -50,27 +49,26 @@ impl Outlet for Nobody {
 }
 
 impl Shared {
-    pub(crate) fn start(
-        door: &Arc<Door>,
-        settings: &Arc<Settings>,
-        source: Source,
-        breaker: &Arc<Breaker>,
-        tasks: &Arc<Tasks>,
-        alive: &Arc<AtomicUsize>,
+    /// Begins with a server that was started, or with the one behind a URL.
+    pub(crate) fn begin(
+        mount: &Mount,
+        source: &Source,
+        started: Option<StartedServer>,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let on_over = move || told.store(true, Ordering::Relaxed);
-        let running = Running::start(
-            door,
-            settings,
-            Arc::new(Nobody),
-            source,
-            breaker,
-            tasks,
-            alive,
-            on_over,
-        )?;
+        let ends = |events| Ends {
+            responder: Arc::clone(&mount.responder),
+            settings: mount.settings(),
+            sink: Arc::new(NoClient),
+            events,
+            breaker: Some(Arc::clone(&mount.breaker)),
+            tasks: Some(Arc::clone(&mount.tasks)),
+            is_remote: source.is_remote(),
+            directories: source.directories(),
+        };
+        let running = Running::begin(ends, source.clone(), started, &mount.alive, on_over)?;
         Ok(Self {
             running,
             ids: AtomicU64::new(1),
@@ -96,8 +94,10 @@ impl Shared {
         if !self.asking.swap(true, Ordering::SeqCst) {
             let shared = Arc::clone(self);
             tokio::spawn(async move {
-                let link = &shared.running.link;
-                if let Some(era) = era::of(link, link.settings().deadlines.start).await {
+                let connection = &shared.running.connection;
+                if let Some(era) =
+                    probe::of(connection, connection.settings().deadlines.start).await
+                {
                     let _ = shared.era.set(era);
                 }
                 shared.asking.store(false, Ordering::SeqCst);
@@ -113,7 +113,7 @@ impl Shared {
     /// Puts a request under an id of ours, and its progress too, if it has a token for that.
     pub(crate) fn translate(&self, line: &Line<'_>, token: Option<&str>) -> Translated {
         let id = self.ids.fetch_add(1, Ordering::Relaxed).to_string();
-        let mut other = Patched::new(line.text.as_bytes());
+        let mut other = Rewrite::new(line.text.as_bytes());
         for part in line.id.into_iter().chain(token) {
             other.instead_of(part, &*id);
         }
@@ -123,8 +123,8 @@ impl Shared {
     }
 }
 
-/// The token of a request's progress, as it was written; an error if nobody can tell which one is
-/// meant.
+/// The token of a request's progress, as it was written; an error if it is
+/// ambiguous.
 pub(crate) fn progress_token<'a>(line: &Line<'a>) -> Result<Option<&'a str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Params<'a> {

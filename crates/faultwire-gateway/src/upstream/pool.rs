@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::upstream::process::{self, Launch, Started};
+use crate::directories::Directories;
+use crate::launch::Launch;
+use crate::upstream::process::{self, StartedServer};
+use parking_lot::{Mutex, MutexGuard};
 
-/// All servers of a command that nobody uses yet.
+/// The servers of a command that are not in use yet.
 pub(crate) struct Pool {
     launch: Mutex<Launch>,
     state: Mutex<State>,
@@ -16,7 +18,7 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    spare: Vec<Started>,
+    spare: Vec<StartedServer>,
     /// Being started now.
     starting: usize,
     closed: bool,
@@ -30,7 +32,7 @@ impl Pool {
     /// From now on servers are started without these variables. Those that were started with one of
     /// them and are not in use end.
     pub(crate) fn withhold(&self, withheld: &BTreeSet<OsString>) {
-        let mut launch = self.launch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut launch = self.launch.lock();
         if launch.withheld == *withheld {
             return;
         }
@@ -39,13 +41,18 @@ impl Pool {
         drop(std::mem::take(&mut self.state().spare));
     }
 
-    fn start(&self) -> io::Result<Started> {
-        let launch = self.launch.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// The directories that the command names.
+    pub(crate) fn directories(&self) -> Directories {
+        Directories::of(&self.launch.lock())
+    }
+
+    fn start(&self) -> io::Result<StartedServer> {
+        let launch = self.launch.lock().clone();
         process::start(&launch)
     }
 
     /// A server that runs: one that was started before, or a new one.
-    pub(crate) fn take(&self) -> io::Result<Started> {
+    pub(crate) fn take(&self) -> io::Result<StartedServer> {
         loop {
             let Some(spare) = self.state().spare.pop() else { break };
             if spare.process.is_running() {
@@ -56,9 +63,9 @@ impl Pool {
     }
 
     /// Starts servers until there are so many to spare. A command that cannot be started is told
-    /// to whoever needs it.
+    /// to the session that needs it.
     pub(crate) fn fill(&self, most: usize) {
-        let running = |spare: &Started| spare.process.is_running();
+        let running = |spare: &StartedServer| spare.process.is_running();
         let (spare, ended): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.state().spare).into_iter().partition(running);
         drop(ended);
@@ -85,7 +92,7 @@ impl Pool {
         }
     }
 
-    /// Ends what nobody needs, and starts no more.
+    /// Ends the spare servers, and starts no more.
     pub(crate) fn close(&self) {
         let spare = {
             let mut state = self.state();
@@ -96,7 +103,7 @@ impl Pool {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

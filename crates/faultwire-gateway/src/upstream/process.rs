@@ -1,20 +1,22 @@
 //! One run of the server: a process with a group of its own, so that what it starts ends with it.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::thread;
 
+use crate::launch::Launch;
+use crate::upstream::reaper;
 use crate::upstream::stderr::Stderr;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::runtime::Handle;
 
 /// A server that was started.
-pub(crate) struct Started {
+pub(crate) struct StartedServer {
     pub stdin: File,
     pub stdout: File,
     pub stderr: Arc<Stderr>,
@@ -30,7 +32,7 @@ pub(crate) struct Process {
 }
 
 impl Drop for Process {
-    /// A server that nobody came to watch must not stay.
+    /// A server that is not watched must not stay.
     fn drop(&mut self) {
         if !self.waited {
             self.group.signal(Signal::KILL);
@@ -44,32 +46,8 @@ impl Drop for Process {
 #[derive(Clone)]
 pub(crate) struct Group(Arc<Mutex<Option<Pid>>>);
 
-/// How a server is started.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// The program and its arguments.
-    pub command: Vec<OsString>,
-    /// Variables that it is given beside the environment.
-    pub given: Vec<(OsString, OsString)>,
-    /// Variables of the environment that it is not given: they are secrets of others (X2).
-    pub withheld: BTreeSet<OsString>,
-}
-
-impl From<Vec<OsString>> for Launch {
-    fn from(command: Vec<OsString>) -> Self {
-        Self { command, ..Self::default() }
-    }
-}
-
-/// A variable's value may be a secret, and is not printed.
-impl fmt::Debug for Launch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launch").field("command", &self.command).finish_non_exhaustive()
-    }
-}
-
 /// Starts the server. Its stderr is copied to ours.
-pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
+pub(crate) fn start(launch: &Launch) -> io::Result<StartedServer> {
     let (program, arguments) = launch.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).process_group(0);
@@ -87,24 +65,13 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     let group = Group(Arc::new(Mutex::new(pid)));
     // From here on the server ends if it cannot be used.
     let process = Process { child, group: group.clone(), waited: false };
-    Ok(Started {
+    Ok(StartedServer {
         stdin: File::from(OwnedFd::from(stdin)),
         stdout: File::from(OwnedFd::from(stdout)),
         stderr: Stderr::copy(File::from(OwnedFd::from(stderr)))?,
         process,
         group,
     })
-}
-
-/// Whether the command is what keeps a server from being started, and not a lack of something that
-/// there may be more of later.
-pub(crate) fn is_fault_of_command(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let of_command =
-        [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOEXEC, Errno::ISDIR, Errno::NOTDIR];
-    let number = error.raw_os_error();
-    error.kind() == io::ErrorKind::InvalidInput
-        || of_command.iter().any(|errno| Some(errno.raw_os_error()) == number)
 }
 
 /// Our allocator has the kernel use small pages, which the server is not to inherit.
@@ -159,22 +126,38 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Tells how the server ended, once it has: from the one task that waits for all, or without
+    /// a runtime from a thread of its own.
+    pub(crate) fn watch(
+        self,
+        runtime: Option<&Handle>,
+        on_exit: impl FnOnce(String) + Send + 'static,
+    ) -> io::Result<()> {
+        if let Some(runtime) = runtime {
+            return reaper::watch(self, runtime, on_exit);
+        }
+        let wait = move || on_exit(self.wait());
+        thread::Builder::new().name("waiter".to_owned()).spawn(wait).map(drop)
+    }
+}
+
 impl Group {
     /// Sends a signal to the server and everything that it started.
     pub(crate) fn signal(&self, signal: Signal) {
-        // The lock keeps the number from being given to somebody else meanwhile.
-        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The lock keeps the number from being given to another process meanwhile.
+        let pid = self.0.lock();
         if let Some(pid) = *pid {
             let _ = kill_process_group(pid, signal);
         }
     }
 
     fn pid(&self) -> Option<Pid> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 

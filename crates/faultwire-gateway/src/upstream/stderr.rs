@@ -5,13 +5,17 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
 
+use crate::last_output::LastOutput;
 use faultwire_contract::{Caller, Contract, start_check, strip};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 /// So much of the end is kept. It is more than is shown, since a secret that begins before the part
 /// that is shown must still be recognised (X6).
@@ -19,12 +23,13 @@ const KEPT: usize = 16 * 1024;
 /// So much of it is shown.
 const LINES: usize = 20;
 const BYTES: usize = 2 * 1024;
+/// How many chunks wait for the reader of our stderr.
+const WAITING: usize = 64;
 
 /// What one run of the server wrote to its stderr last.
 #[derive(Default)]
 pub(crate) struct Stderr {
     end: Mutex<End>,
-    over: Condvar,
 }
 
 #[derive(Default)]
@@ -36,30 +41,20 @@ struct End {
     is_over: bool,
 }
 
-/// The last output of a server that does not start.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastOutput {
-    /// Its last lines, safe to show.
-    pub text: String,
-    /// What to check, in our own words.
-    pub check: Option<&'static str>,
-}
-
-impl LastOutput {
-    /// Of a server that could not even be run.
-    pub(crate) fn of_error(error: &io::Error) -> Self {
-        Self { text: String::new(), check: start_check(&error.to_string()) }
-    }
-}
-
 impl Stderr {
-    /// Copies what the server writes until it is closed. Nothing waits for this thread for long: a
-    /// process that the server left behind may keep the pipe open, and whoever reads our stderr
-    /// may have stopped.
+    /// Copies what the server writes until it is closed: as a task where there is a runtime, else
+    /// on a thread of its own. Nothing waits for that for long: a process that the server left
+    /// behind may keep the pipe open, and the reader of our stderr may have stopped.
     pub(crate) fn copy(pipe: File) -> io::Result<Arc<Self>> {
         let stderr = Arc::new(Self::default());
         let kept = Arc::clone(&stderr);
-        thread::Builder::new().name("stderr".to_owned()).spawn(move || kept.read(pipe))?;
+        let Ok(runtime) = Handle::try_current() else {
+            let read = move || kept.read(pipe);
+            thread::Builder::new().name("stderr".to_owned()).spawn(read)?;
+            return Ok(stderr);
+        };
+        let (pipe, copied) = (pipe::Receiver::from_file(pipe)?, copied()?);
+        runtime.spawn(async move { kept.read_as_task(pipe, copied).await });
         Ok(stderr)
     }
 
@@ -70,11 +65,30 @@ impl Stderr {
             match pipe.read(&mut chunk) {
                 Ok(0) => return,
                 Ok(length) => {
-                    // Before it is copied: that may wait for whoever reads our stderr.
+                    // Before it is copied: that may wait for the reader of our stderr.
                     self.keep(&chunk[..length]);
                     pass_on(&chunk[..length]);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    async fn read_as_task(&self, pipe: pipe::Receiver, copied: mpsc::Sender<Vec<u8>>) {
+        let _over = Over(self);
+        loop {
+            if pipe.readable().await.is_err() {
+                return;
+            }
+            match read_now(&pipe) {
+                Ok(chunk) if chunk.is_empty() => return,
+                Ok(chunk) => {
+                    self.keep(&chunk);
+                    // While our stderr is not read, the server waits as it would without the gateway.
+                    let _ = copied.send(chunk).await;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return,
             }
         }
@@ -88,10 +102,9 @@ impl Stderr {
         end.is_cut |= excess > 0;
     }
 
-    /// Waits until all of it was read, but no longer than this.
-    pub(crate) fn wait(&self, patience: Duration) {
-        let is_open = |end: &mut End| !end.is_over;
-        drop(self.over.wait_timeout_while(self.end(), patience, is_open));
+    /// Whether all of it was read.
+    pub(crate) fn is_over(&self) -> bool {
+        self.end().is_over
     }
 
     /// What it says about a failed start.
@@ -116,7 +129,7 @@ impl Stderr {
     }
 
     fn end(&self) -> MutexGuard<'_, End> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock()
     }
 }
 
@@ -139,8 +152,31 @@ struct Over<'a>(&'a Stderr);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.end().is_over = true;
-        self.0.over.notify_all();
     }
+}
+
+/// What is there now. Nothing is held for a server that prints nothing.
+fn read_now(pipe: &pipe::Receiver) -> io::Result<Vec<u8>> {
+    let mut chunk = [0; 4096];
+    pipe.try_read(&mut chunk).map(|length| chunk[..length].to_vec())
+}
+
+/// Where the tasks of all servers send what is to be copied: to one thread, since writing to our
+/// stderr may block.
+fn copied() -> io::Result<mpsc::Sender<Vec<u8>>> {
+    static COPIED: OnceLock<mpsc::Sender<Vec<u8>>> = OnceLock::new();
+    if let Some(copied) = COPIED.get() {
+        return Ok(copied.clone());
+    }
+    let (copied, mut to_write) = mpsc::channel::<Vec<u8>>(WAITING);
+    let write = move || {
+        while let Some(chunk) = to_write.blocking_recv() {
+            pass_on(&chunk);
+        }
+    };
+    // Two at once make two threads, which does no harm.
+    thread::Builder::new().name("stderr".to_owned()).spawn(write)?;
+    Ok(COPIED.get_or_init(|| copied).clone())
 }
 
 /// Writes to our own stderr. If that is closed, the bytes are dropped, and the server goes on.

@@ -1,5 +1,5 @@
-//! KAIZA as a server: a workspace in which agents write under plans that somebody approved.
-//! Sessions are begun with a role, and lock when a rule is broken. Nothing leads out of it.
+//! KAIZA as a server: a workspace in which agents write under approved plans. Sessions begin with a
+//! role, and lock if a rule is broken. No path leads out of the workspace.
 //!
 //! `cargo run -p faultwire --example kaiza --features rmcp -- WORKSPACE AUDIT`
 //!
@@ -188,7 +188,8 @@ impl Kaiza {
             }
             _ => return Err(errors::unauthorized_action().message("Others write there").into()),
         }
-        // One at a time, here and in other processes: what was seen must still be there.
+        // One writer at a time, in this and other processes: the file must still be what the caller
+        // has seen.
         let lock = File::create(self.audit.join("workspace.lock"))?;
         lock.lock()?;
         let content = change(place.unchanged(target.previous_hash.as_deref())?)?;
@@ -216,7 +217,7 @@ fn start(root: &Path, audit: &Path) -> Result<Boundary<Code, Kaiza>, Failure> {
         .and_then(|()| Ok((root.canonicalize()?, audit.canonicalize()?)))
         .map_err(|error| Failure::startup_failure(Code::BootstrapFailure, saying(&error)));
     let (root, audit) = places?;
-    // Whoever reads the log's key can write another log.
+    // With the log's key, another log could be written.
     if audit.starts_with(&root) {
         let what = saying(&"The audit log cannot be in the workspace");
         return Err(Failure::startup_failure(Code::BootstrapFailure, what));

@@ -8,7 +8,7 @@ use faultwire::ResultExt;
 use faultwire::kaiza::{self as errors, Code, Failure};
 use sha2::{Digest, Sha256};
 
-/// Larger files are nobody's to read as a whole.
+/// Larger files are not read as a whole.
 const LARGEST: u64 = 8 << 20;
 
 /// A place in the workspace, whether something is there or not.
@@ -31,7 +31,7 @@ impl Place {
             return Err(errors::invalid_path().message("That is the workspace itself").into());
         };
         let absolute = match fs::symlink_metadata(&named) {
-            // A link counts as what it leads to; one that leads nowhere could be led anywhere.
+            // A link counts as its target; a dangling link could be pointed anywhere.
             Ok(_) => named.canonicalize().fault(Code::InvalidPath)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let parent = named.parent().unwrap_or(root).canonicalize();
@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// Nothing, or a plain file: pipes would keep us waiting, and what is a link now was none.
+    /// Nothing or a regular file: a pipe could block, and a link was created meanwhile.
     fn bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
         let found = match fs::symlink_metadata(&self.absolute) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -76,13 +76,13 @@ impl Place {
         fs::read(&self.absolute).map(Some).fault(Code::FileReadFailed)
     }
 
-    /// All of it or nothing: a file is replaced as a whole, and keeps its mode.
+    /// Replaces a file atomically; it keeps its mode.
     pub fn write(&self, content: &str) -> Result<(), Failure> {
         let mode = fs::metadata(&self.absolute).map(|found| found.permissions()).ok();
         if mode.as_ref().is_some_and(fs::Permissions::readonly) {
             return Err(errors::insufficient_permissions().into());
         }
-        // A name that nobody can have laid a link at.
+        // A random name, at which no link can exist.
         let beside = self.absolute.with_file_name(format!(".kaiza-{}", uuid::Uuid::new_v4()));
         let file = OpenOptions::new().write(true).create_new(true).open(&beside);
         let written = file

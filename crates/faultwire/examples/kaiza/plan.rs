@@ -1,5 +1,4 @@
-//! Plans: what may be written, and whether somebody approved it; and what nobody may write,
-//! whatever the plan.
+//! Plans: what may be written, and whether it is approved; and what no plan allows.
 
 use std::path::Path;
 
@@ -35,7 +34,7 @@ pub fn allows(root: &Path, wanted: Option<&str>, place: &Place) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether anybody may write this there.
+/// Whether any plan may allow this text at this place.
 pub fn policy_allows(place: &Place, content: &str) -> Result<(), Failure> {
     let extension = place.relative.extension().and_then(|it| it.to_str());
     if content.contains("PRIVATE KEY-----") {

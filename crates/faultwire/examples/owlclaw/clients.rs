@@ -1,4 +1,4 @@
-//! Who may ask for what, how often, and for how much.
+//! Which client may use what, how often, and for how much.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -1,5 +1,5 @@
-//! OwlClaw as a server: one capability, as an HTTP API and over MCP at once. Whoever asks, and by
-//! whichever way, the same rules hold and the same failure is told.
+//! OwlClaw as a server: one capability, both as an HTTP API and over MCP, with the same rules and
+//! the same failures.
 //!
 //! `cargo run -p faultwire --example owlclaw --features axum,rmcp -- PORT CLIENTS SUPPLIER AUDIT`
 //!
@@ -39,7 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// The protocol versions that can be asked for by header.
 const PROTOCOLS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// The capability, whichever way it is asked for.
+/// The capability, for both protocols.
 struct Capability {
     clients: Clients,
     supplier: Supplier,
@@ -99,7 +99,7 @@ impl OwlClaw {
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for OwlClaw {
-    /// Strangers do not even get a session.
+    /// Unknown clients do not get a session.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -144,7 +144,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default(),
     );
-    // What never gets to be MCP is told as over HTTP; what does is the boundary's, which is quicker.
+    // Failures before MCP are answered as HTTP; those of MCP are answered by the boundary first.
     let mcp = Router::new().nest_service("/mcp", mcp).layer(from_fn(versioned)).layer(problems);
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;

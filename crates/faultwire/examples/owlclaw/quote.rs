@@ -29,7 +29,7 @@ impl Supplier {
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
     }
 
-    /// A supplier that takes too long is the boundary's to notice.
+    /// The boundary notices a supplier that takes too long.
     pub async fn quote(&self, wanted: &Wanted) -> Result<Quote, Failure> {
         let away = |error: reqwest::Error| {
             errors::dependency_unavailable().message("The supplier is away").cause(&error)
@@ -37,7 +37,7 @@ impl Supplier {
         let answer = self.http.get(format!("{}/{}", self.url, wanted.tons)).send().await;
         let answer = answer.and_then(reqwest::Response::error_for_status).map_err(away)?;
         let price = answer.text().await.map_err(away)?;
-        // A supplier that sends no price is not what it was when this was written.
+        // A supplier that sends no price has changed its API.
         let price: f64 = price.trim().parse()?;
         if !price.is_finite() || price < 0.0 {
             return Err(errors::internal_unexpected()

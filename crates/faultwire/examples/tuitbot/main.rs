@@ -1,5 +1,5 @@
-//! TuitBot as a server: posts, threads, media and figures of a platform that is reached over HTTP.
-//! Every tool says in its type what it may answer, and `manifest.json` is made of that.
+//! TuitBot as a server: posts, threads, media and figures of a platform over HTTP. Every tool's type
+//! lists the codes that it may answer, and `manifest.json` is generated from these.
 //!
 //! `X_TOKEN=… cargo run -p faultwire --example tuitbot --features rmcp -- URL DIR [PROFILE]`
 //!
@@ -95,7 +95,7 @@ impl TuitBot {
         for text in &texts {
             match self.platform.post(&json!({ "text": text, "reply_to": posted.last() })).await {
                 Ok(id) => posted.push(id),
-                // Nothing is out yet: it failed like any tweet.
+                // Nothing is posted yet, so it failed like a single tweet.
                 Err(failure) if posted.is_empty() => return Err(failure.widen().into()),
                 Err(failure) => return Err(broken_off(&posted, texts.len(), &failure)),
             }
@@ -125,7 +125,7 @@ impl TuitBot {
         Ok(json!({ "id": id, "likes": figures["likes"], "views": figures["views"] }).to_string())
     }
 
-    /// Whether the operator's rules allow it. Databases keep us waiting, on a thread that may.
+    /// Whether the operator's rules allow it. Databases block, so this runs on a blocking thread.
     async fn decide(&self, tool: &'static str, texts: Vec<String>) -> Answer<Deciding, ()> {
         let dir = self.dir.clone();
         let decided = tokio::task::spawn_blocking(move || {
@@ -163,7 +163,7 @@ fn check(text: &str) -> Result<(), Failure<Posting>> {
     Ok(())
 }
 
-/// Some tweets are out, and the next one failed: what there is must not be posted again.
+/// Some tweets are posted and the next one failed: these must not be posted again.
 fn broken_off(posted: &[String], of: usize, failure: &Failure<Calling>) -> Failure<Threading> {
     let cause = json!({ "code": failure.code().id(), "message": failure.report().message });
     let kept = json!({ "ids": posted, "failed_at": posted.len() });

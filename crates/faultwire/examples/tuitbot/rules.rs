@@ -21,7 +21,7 @@ const MOST_MENTIONS: usize = 5; // Nobody can switch this off.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    /// Tools that nobody may use.
+    /// Tools that are forbidden.
     blocked: Vec<String>,
     /// Tools that a person has to approve.
     pub approve: Vec<String>,
@@ -57,7 +57,7 @@ impl Rules {
         })
     }
 
-    /// Writes down what is about to be posted, unless that is too much for an hour.
+    /// Records what will be posted, unless it exceeds the hourly limit.
     pub fn reserve(&self, posts: &Path, texts: &[String]) -> Result<(), Failure<Deciding>> {
         match self.write_down(posts, texts) {
             Ok(true) => Ok(()),

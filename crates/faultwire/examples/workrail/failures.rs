@@ -17,7 +17,7 @@ pub enum WorkflowError {
     ConditionEvalFailed(String),
 }
 
-/// How a session's log stands (W10).
+/// The state of a session's log (W10).
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Health {
@@ -76,7 +76,7 @@ impl From<AckFailure> for Failure {
             It::NoPendingStep => Code::PreconditionFailed,
             It::AdvanceApplyFailed { .. } => Code::ValidationError,
             It::MissingSnapshot | It::AdvanceNextFailed { .. } => Code::InternalError,
-            // The disk may be there again in a while.
+            // The disk may be available again later.
             It::SessionStoreError { .. } | It::SnapshotStoreError { .. } => {
                 let later = errors::internal_error().after(std::time::Duration::from_secs(2));
                 return later.details(&failure).into();

@@ -1,5 +1,5 @@
-//! WorkRail as a server: workflows, one step at a time. Clients hold nothing but signed tokens;
-//! what was done stands in a log of its own for each session.
+//! WorkRail as a server: workflows, one step at a time. Clients only hold signed tokens; each
+//! session has its own log of what was done.
 //!
 //! `cargo run -p faultwire --example workrail --features rmcp -- DIR AUDIT`
 //!
@@ -127,7 +127,7 @@ impl WorkRail {
             workflow.steps.get(token.node).ok_or(AckFailure::NoPendingStep)?;
             token.node += 1;
         }
-        // What was acknowledged before is not done twice, whatever it brings this time.
+        // An acknowledged step is not done twice, even with another output.
         if token.node == events {
             session.append(token.node, &asked.output.clone().unwrap_or_default())?;
         }

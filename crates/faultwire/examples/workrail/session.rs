@@ -43,7 +43,7 @@ impl Token {
         Ok(format!("{signed}.{signature}"))
     }
 
-    /// What a token says, if it is ours and meant for this.
+    /// The content of a token, if its signature is valid and it is for this purpose.
     pub fn read(text: &str, key: &[u8; 64], scope: Scope) -> Result<Self, Failure> {
         let malformed = || told(Code::TokenInvalidFormat, json!({}));
         let (signed, signature) = text.rsplit_once('.').ok_or_else(malformed)?;
@@ -66,7 +66,7 @@ fn mac(key: &[u8; 64], signed: &str) -> Hmac<Sha256> {
     Hmac::<Sha256>::new(key.into()).chain_update(signed)
 }
 
-/// A session that nobody else works on, for as long as its file is locked.
+/// A session that is used exclusively while its file is locked.
 pub struct Session(File);
 
 impl Session {
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// How many events there are, if each of them is what it should be.
+    /// How many events there are, if all of them are valid.
     pub fn events(&mut self) -> Result<usize, Failure> {
         let mut text = String::new();
         self.0.read_to_string(&mut text).map_err(|error| unusable(&error))?;
@@ -126,7 +126,7 @@ fn reason(code: &str, message: &impl ToString) -> Reason {
     Reason { code: code.to_owned(), message: message.to_string() }
 }
 
-/// The key that signs tokens; made when there is none, for nobody else to read.
+/// The key that signs tokens; generated if it does not exist, readable only by its owner.
 pub fn key(path: &Path) -> Result<[u8; 64], Box<dyn std::error::Error>> {
     if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         let mut key = [0; 64];

@@ -17,7 +17,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Takes so many bytes until the share is dropped. None if they are not there.
+    /// Reserves bytes until the returned value is dropped. None if too few are left.
     pub(super) fn take(&self, bytes: usize) -> Option<Share> {
         let less = |left: usize| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
@@ -25,7 +25,7 @@ impl Allowance {
     }
 }
 
-/// What one schema takes of it.
+/// The share of one schema.
 #[derive(Debug)]
 pub(super) struct Share {
     from: Allowance,

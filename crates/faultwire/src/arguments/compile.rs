@@ -1,5 +1,5 @@
-//! From the text of a schema to a validator, within bounds: the text comes from a server that
-//! nobody vouches for.
+//! Compiles the text of a schema to a validator, within bounds, because the server that sends it is
+//! not trusted.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
@@ -15,18 +15,27 @@ const MOST_NAMED: usize = 4 * MOST_BYTES;
 /// A text that is to be a pattern itself is looked at up to this length.
 const LONGEST_REGEX: usize = 1024;
 
-/// What a pattern for names may take, with some room for how another engine counts.
+/// The size limit of a pattern for names, with a margin because another engine counts differently.
 const NAMES: usize = 256 * 1024;
+
+/// Which of a tool's schemas it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Of its arguments.
+    Input,
+    /// Of its results.
+    Output,
+}
 
 /// A schema, as far as it can be used.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
-    /// None where it cannot be checked against: everything passes then.
+    /// None if it cannot be used: then everything passes.
     pub checked: Option<Checked>,
-    /// As it was read, but for what was taken out; none where it is too large.
+    /// The schema without the parts that were removed; none if it is too large.
     pub schema: Option<Value>,
     pub declared: Declared,
-    /// Held for what `declared` takes.
+    /// The share of `declared`.
     share: Option<Share>,
 }
 
@@ -34,54 +43,71 @@ pub(super) struct Compiled {
 #[derive(Debug)]
 pub(super) struct Checked {
     pub validator: Validator,
-    /// Whether a call without arguments fits; most tools without any are called so.
+    /// Whether a call without arguments matches; most tools without arguments are called in this
+    /// way.
     pub takes_nothing: bool,
     pub cost: Cost,
     _shares: (Share, Share),
 }
 
 impl Compiled {
-    pub(super) fn new(tool: &str, text: &str, allowance: &Allowance) -> Self {
+    pub(super) fn new(side: Side, tool: &str, text: &str, allowance: &Allowance) -> Self {
         let patterns = Patterns::default();
         let mut compiled = Self::default();
-        let made = compiled.make(text, &patterns, allowance);
+        let made = compiled.make(side, text, &patterns, allowance);
         for pattern in patterns.skipped() {
             tracing::warn!(
                 tool,
                 ?pattern,
-                "the pattern is too large, or needs look-around or back-references; it is not checked"
+                "skipping a pattern that is too large or uses look-around or back-references"
             );
         }
-        if let Err(why) = made {
-            tracing::warn!(tool, %why, "the tool's input schema cannot be used; its arguments are not checked");
+        match (made, side) {
+            (Ok(()), _) => {}
+            (Err(why), Side::Input) => {
+                tracing::warn!(tool, %why, "cannot use the tool's inputSchema; its arguments are not checked");
+            }
+            (Err(why), Side::Output) => {
+                tracing::warn!(tool, %why, "cannot use the tool's outputSchema; its results are not checked");
+            }
         }
         compiled
     }
 
-    /// Makes what can be made of it; what was made before something failed stays.
+    /// Compiles as much as possible; what was compiled before an error is kept.
     fn make(
         &mut self,
+        side: Side,
         text: &str,
         patterns: &Patterns,
         allowance: &Allowance,
     ) -> Result<(), String> {
         if text.len() > MOST_NAMED {
-            return Err(format!("it has more than {MOST_NAMED} bytes"));
+            return Err(format!("the schema is longer than {MOST_NAMED} bytes"));
         }
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let declared = Declared::of(&schema);
-        let full = || "the schemas of this server take too much memory together".to_owned();
-        self.share = Some(allowance.take(declared.bytes()).ok_or_else(full)?);
-        self.declared = declared;
+        let full = || "the schemas of this server use too much memory in total".to_owned();
+        match side {
+            Side::Input => {
+                let declared = Declared::of(&schema);
+                self.share = Some(allowance.take(declared.bytes()).ok_or_else(full)?);
+                self.declared = declared;
+            }
+            // The protocol has objects there; `false` would be against every result.
+            Side::Output if !schema.is_object() => {
+                return Err("the schema is not an object".to_owned());
+            }
+            Side::Output => {}
+        }
         if text.len() > MOST_BYTES {
-            return Err(format!("it has more than {MOST_BYTES} bytes"));
+            return Err(format!("the schema is longer than {MOST_BYTES} bytes"));
         }
         let prepare::Prepared { schema, bytes } = prepared(schema, patterns)?;
         let share = allowance.take(bytes).ok_or_else(full)?;
         let schema = self.schema.insert(schema);
-        let cost = Cost::of(schema).ok_or("it has references that are not followed")?;
+        let cost = Cost::of(schema).ok_or("the schema has references that are not supported")?;
         if cost.is_hopeless() {
-            return Err("checking any arguments would take too long".to_owned());
+            return Err("checking against the schema would take too long".to_owned());
         }
         let validator = validator(schema, patterns)?;
         let of_patterns = allowance.take(patterns.bytes()).ok_or_else(full)?;
@@ -93,7 +119,7 @@ impl Compiled {
     }
 }
 
-/// A validator that never fetches anything, and takes linear time for each pattern.
+/// A validator that never fetches anything and matches each pattern in linear time.
 pub(super) fn validator(schema: &Value, patterns: &Patterns) -> Result<Validator, String> {
     let patterns = patterns.clone();
     jsonschema::options()

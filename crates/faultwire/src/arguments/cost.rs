@@ -1,5 +1,5 @@
 //! What checking against a schema can cost. A few references are enough to make a check of one
-//! small value take years, and the schema comes from a server that nobody vouches for.
+//! small value take years, and the server that sends the schema is not trusted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 use super::pattern;
 
-/// More visits than this are not made for one call.
+/// The most visits for one call.
 pub(super) const MOST: u64 = 1_000_000;
-/// More than this, and only the first issue is told: a list of all takes much more memory.
+/// Above this cost, only the first issue is reported, because a list of all needs much more memory.
 pub(super) const MOST_FOR_LIST: u64 = 20_000;
 
-/// Up to here a check takes next to no time.
+/// Up to this cost, a check is fast.
 const QUICK: u64 = 200_000;
 
-/// Schemas are followed so far: what is counted is counted on the stack.
+/// Schemas are followed to this depth, because counting uses the stack.
 const DEEPEST: usize = 600;
 /// So much is counted for one depth; a schema that needs more is not checked at that depth.
 const MOST_COUNTED: usize = 20_000;
-/// So many bytes of text take as long as one visit.
+/// This many bytes of text cost as much as one visit.
 const TEXT_PER_VISIT: usize = 16;
-/// How many visits a pattern for names takes for that much text, if it is small and if it is not:
+/// How many visits a pattern for names costs for this much text, if it is small and if it is large:
 /// the engine may have to follow all of its states at each byte.
 const SMALL_NAME: (usize, u64) = (2 * 1024, 50);
 const LARGE_NAME: u64 = 1000;
@@ -89,7 +89,7 @@ impl Cost {
         Some(Self(costs))
     }
 
-    /// Whether a check of these arguments can take more visits than are made for one call.
+    /// Whether a check of these arguments can exceed the visits for one call.
     pub(super) fn is_too_much(&self, arguments: &str) -> bool {
         !self.is_quick(arguments.len()) && self.visits(arguments) > MOST
     }
@@ -111,9 +111,9 @@ impl Cost {
         self.of_size(0, 1, 0) > MOST
     }
 
-    /// Whether a check of so long arguments takes next to no time, whatever they are.
+    /// Whether a check of arguments of this length is always fast.
     pub(super) fn is_quick(&self, length: usize) -> bool {
-        // A part takes two bytes at least, and so does a level.
+        // A part has at least two bytes, and so does a level.
         self.of_size(length / 2, length / 2 + 1, length) <= QUICK
     }
 
@@ -131,7 +131,7 @@ impl Cost {
     }
 }
 
-/// How large a value is. What was read is never deeper than the stack takes.
+/// The size of a value. The parser limits its depth to what the stack allows.
 #[derive(Clone, Copy)]
 struct Size {
     depth: usize,
@@ -165,16 +165,16 @@ impl Size {
 struct Walk<'a> {
     root: &'a Value,
     known: HashMap<(*const Value, usize), Visits>,
-    /// What is being counted: to come back to it at the same depth never ends.
+    /// The schemas being counted: returning to one at the same depth would never end.
     open: HashSet<(*const Value, usize)>,
     /// There is a reference that leads we do not know where.
     lost: bool,
 }
 
-/// Keywords whose schemas look at the same value.
+/// Keywords whose schemas apply to the same value.
 const IN_PLACE: [&str; 8] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
-/// Keywords whose schemas look at any part of the value.
+/// Keywords whose schemas apply to parts of the value.
 const ANY_PART: [&str; 7] = [
     "additionalProperties",
     "unevaluatedProperties",
@@ -187,12 +187,12 @@ const ANY_PART: [&str; 7] = [
 /// Keywords that read the whole text.
 const READS_TEXT: [&str; 6] =
     ["minLength", "maxLength", "format", "pattern", "contentMediaType", "contentEncoding"];
-/// Keywords for what no other one looked at.
+/// Keywords for parts that no other keyword evaluated.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 const UNEVALUATED_FACTOR: u64 = 4;
-/// Looking up a name takes less than a visit.
+/// Looking up a name costs less than a visit.
 const ENTRIES_PER_VISIT: usize = 4;
-/// References of other forms, and what they need.
+/// References of other forms, and keywords for them.
 const UNKNOWN: [&str; 6] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
         for (name, value) in members {
             visits = visits.plus(self.keyword(schema, name, value, depth));
         }
-        // To find out what was not looked at, everything in the same place is looked at again.
+        // To find what was not evaluated, everything at the same place is evaluated again.
         if UNEVALUATED.iter().any(|name| members.contains_key(*name)) {
             visits = visits.times(UNEVALUATED_FACTOR);
         }
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
                 let of_parts = below.map_or(Visits::default(), |depth| self.all(value, depth));
                 of_parts.plus(names(value))
             }
-            // Each of these looks at a part of its own.
+            // Each of these evaluates a different part.
             "properties" | "prefixItems" => self.own_part(value, below).plus(entries(value)),
             "items" if value.is_array() => self.own_part(value, below).plus(entries(value)),
             name if ANY_PART.contains(&name) => {
@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What is looked up for each value, however few members it has.
+/// Keywords with a lookup for each value, even if it has few members.
 fn entries(value: &Value) -> Visits {
     let entries = value.as_object().map(Map::len).or(value.as_array().map(Vec::len));
     Visits::parts(entries.unwrap_or(0) / ENTRIES_PER_VISIT)

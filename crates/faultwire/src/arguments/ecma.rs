@@ -1,5 +1,5 @@
 //! Patterns of schemas are those of ECMA-262; this writes them in the syntax of the regex crates,
-//! in one pass. What means the same in both stays as it is.
+//! in one pass. What has the same meaning in both is not changed.
 
 use std::borrow::Cow;
 use std::iter::Peekable;

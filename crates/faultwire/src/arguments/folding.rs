@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::{Issue, below};
 
-/// So many steps are made to find out what an object declares. Beyond that, whatever the schema
+/// The most steps to find out what an object declares. Beyond that, everything that the schema
 /// declares anywhere counts as declared in each object.
 const MOST_STEPS: usize = 20_000;
 
-/// Keywords whose schemas look at the same value.
+/// Keywords whose schemas apply to the same value.
 const IN_PLACE: [&str; 8] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
-/// Keywords whose schemas look at any member or item.
+/// Keywords whose schemas apply to members or items.
 const ANY_PART: [&str; 7] = [
     "additionalProperties",
     "unevaluatedProperties",
@@ -26,15 +26,15 @@ const ANY_PART: [&str; 7] = [
     "unevaluatedItems",
     "contains",
 ];
-/// Those of them whose schemas have names.
+/// Those whose schemas have names.
 const MAPS: [&str; 2] = ["dependentSchemas", "patternProperties"];
-/// References whose target is not looked for.
+/// References whose targets are not resolved.
 const UNKNOWN: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 /// Every property that a schema declares, wherever it does.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    /// Mostly few: a sorted set finds a name with fewer steps than it takes to hash it.
+    /// There are mostly few: searching a sorted set is faster than hashing a name.
     exact: BTreeSet<Box<str>>,
     /// The declared names by their folded form; no name where several fold to the same.
     folded: HashMap<Box<str>, Option<Box<str>>>,
@@ -77,7 +77,7 @@ impl Declared {
         self.exact.is_empty()
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.exact.iter().map(|name| 3 * name.len() + 128).sum()
     }
@@ -92,7 +92,7 @@ impl Declared {
         walk.value(&scope, arguments, "")
     }
 
-    /// Whether any member could be one. A name that is declared somewhere cannot, unless another
+    /// Whether any member could be confused with another. A declared name cannot, unless another
     /// declared name folds to the same.
     fn is_suspicious(&self, value: &Value) -> bool {
         match value {
@@ -152,10 +152,9 @@ impl<'a> Walk<'a> {
         for (name, member) in members {
             let is_declared = properties().any(|listed| listed.contains_key(name));
             if !is_declared && let Some(meant) = self.meant(scope, name) {
-                return Some(Issue::new(
-                    below(place, name),
-                    format!("May be read as the declared property {meant:?}; use that name"),
-                ));
+                let message =
+                    format!("May be read as the declared property {meant:?}; use that name");
+                return Some(Issue::new(below(place, name), message).meaning(Some(&meant)));
             }
             let part = self.member(scope, name);
             let found = self.value(&part, member, &below(place, name));

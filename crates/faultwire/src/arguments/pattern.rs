@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::ecma;
 
-/// A compiled pattern is at most this large: about what `^.{1,1000}$` takes.
+/// The size limit of a compiled pattern: about the size of `^.{1,1000}$`.
 const MOST_COMPILED: usize = 512 * 1024;
 /// All patterns of a schema together are.
 const MOST_TOGETHER: usize = 1024 * 1024;
@@ -21,7 +21,7 @@ const MOST_TOGETHER: usize = 1024 * 1024;
 const LONGEST: usize = 4 * 1024;
 /// When the states of the DFA take more memory than this, the search is given up.
 const MOST_STATES: usize = 128 * 1024;
-/// Less than this is kept for the next search.
+/// A smaller cache is kept for the next search.
 const MOST_KEPT: usize = 32 * 1024;
 /// Groups in groups.
 const DEEPEST: u32 = 64;
@@ -103,7 +103,7 @@ pub(super) fn is_regex(text: &str) -> bool {
     is_beyond_us || dfa(text, MOST_COMPILED).is_some()
 }
 
-/// Whether a pattern takes at most so many bytes when it is compiled.
+/// Whether a compiled pattern has at most this size.
 pub(super) fn is_small(pattern: &str, most: usize) -> bool {
     dfa(pattern, most).is_some()
 }

@@ -1,5 +1,5 @@
-//! A schema made ready for the validator: bounded in size, and without the names' patterns that
-//! cannot be searched for in linear time.
+//! Prepares a schema for the validator: bounded in size, and without patterns for names that cannot
+//! be matched in linear time.
 
 use serde_json::{Map, Value};
 
@@ -9,11 +9,11 @@ use super::pattern::{self, Patterns};
 pub(super) const MOST_BYTES: usize = 256 * 1024;
 /// Nor one of more values than this.
 const MOST_VALUES: usize = 10_000;
-/// A pattern for names is at most this large when compiled, and there are so many of them.
+/// The size limit of a compiled pattern for names, and their number.
 const MOST_COMPILED: usize = 16 * 1024;
 const MOST_NAME_PATTERNS: usize = 32;
 const MOST_ESCAPES: usize = 16;
-/// About what one value of a schema takes when it is compiled.
+/// The approximate size of one compiled value of a schema.
 const BYTES_PER_VALUE: usize = 1024;
 
 /// Values that are data, and no schemas.
@@ -25,15 +25,15 @@ const MAPS: [&str; 5] =
 /// A schema that may be compiled.
 pub(super) struct Prepared {
     pub schema: Value,
-    /// About what it takes when it is compiled, without its patterns.
+    /// The approximate size of the compiled schema, without its patterns.
     pub bytes: usize,
 }
 
-/// Checks the size of a schema, and takes out what would take too long.
+/// Checks the size of a schema, and removes what would take too long.
 pub(super) fn prepared(mut schema: Value, patterns: &Patterns) -> Result<Prepared, String> {
     let values = values(&schema, MOST_VALUES);
     if values >= MOST_VALUES {
-        return Err(format!("it has more than {MOST_VALUES} values"));
+        return Err(format!("the schema has more than {MOST_VALUES} values"));
     }
     let mut names = Names { patterns, seen: 0, lost: false };
     names.schema(&mut schema);
@@ -91,7 +91,7 @@ impl Names<'_> {
         let all = std::mem::take(named);
         for (name, schema) in all {
             self.seen += 1;
-            // The validator translates each escape in a pass of its own.
+            // The validator translates each escape in a separate pass.
             let is_short = name.matches('\\').count() <= MOST_ESCAPES;
             if self.seen <= MOST_NAME_PATTERNS
                 && is_short

@@ -1,4 +1,4 @@
-//! A batch: records that are brought to disk together, and everybody who waits for that.
+//! A batch: records that are written to disk together, and the callers that wait for them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::audit::error::AuditFailed;
 pub(crate) enum Fate {
     /// It is on disk, and its first record has this number.
     Durable(u64),
-    /// It is not, and the log was told to go on regardless.
+    /// It is not on disk, but the log is set to continue regardless.
     Missed,
     /// It is not.
     Failed(AuditFailed),
@@ -27,7 +27,7 @@ pub(crate) struct Batch {
 #[derive(Default)]
 struct State {
     fate: Option<Fate>,
-    /// Who waits: threads, and tasks. To notify costs a system call even if nobody does.
+    /// The waiting threads and tasks. Notifying costs a system call even if there are none.
     waiting: usize,
     wakers: Vec<Waker>,
 }

@@ -1,4 +1,4 @@
-//! What is known of the call that failed, beside the fault itself.
+//! What is known about the failed call, besides the fault itself.
 
 use faultwire_contract::{Redactor, bound};
 use serde::Serialize;
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::audit::hash::Hash;
 
-/// Facts about a call. None of them is the arguments: these are only ever written as a keyed
-/// hash, see [`Log::fingerprint`](crate::audit::Log::fingerprint).
+/// Facts about a call. The arguments are only recorded as a keyed hash, see
+/// [`Log::fingerprint`](crate::audit::Log::fingerprint).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Call {
     /// The id of the request, as the client sent it.
@@ -34,7 +34,7 @@ pub struct Call {
     /// The hash of the envelope that the client got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope: Option<Digest>,
-    /// The address from which the request came, where nothing else is known of the client.
+    /// The address of the request, if nothing else is known about the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// How many requests of that source were refused so far; not all of them are recorded.
@@ -70,7 +70,7 @@ impl Call {
 /// The longest id, name or code that is written down.
 const LONGEST: usize = 256;
 
-/// A keyed hash. There is no way to make one of plain text but through the log's key.
+/// A keyed hash. It can only be made of plain text with the log's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(pub(crate) Hash);
 
@@ -98,7 +98,7 @@ impl Serialize for Digest {
     }
 }
 
-/// What a keyed hash is called, and one that anybody can make.
+/// The prefixes of a keyed hash and of a plain one.
 pub(crate) const KEYED: &str = "hmac-sha256:";
 pub(crate) const PLAIN: &str = "sha256:";
 

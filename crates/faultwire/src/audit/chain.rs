@@ -16,19 +16,19 @@ pub struct Chain {
 /// Why a line does not continue the chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// It is no record.
+    /// The line is not a record.
     #[error("{0}")]
     Head(#[from] BadHead),
     /// It is another record than the next.
-    #[error("record {found} stands where record {expected} should be")]
+    #[error("expected record {expected}, found record {found}")]
     Seq {
-        /// The number that comes next.
+        /// The number of the next line.
         expected: u64,
         /// The number that is there.
         found: u64,
     },
     /// It belongs to another log.
-    #[error("it belongs to another log ({found}, not {expected})")]
+    #[error("the record belongs to another log ({found}, not {expected})")]
     Log {
         /// This log.
         expected: String,
@@ -36,10 +36,10 @@ pub enum Broken {
         found: String,
     },
     /// The line before is not the one that it was written after.
-    #[error("its \"prev\" does not match: the line before it is not what it was")]
+    #[error("its \"prev\" does not match: the line before was changed")]
     Prev,
-    /// It claims that lines were on disk which come after it.
-    #[error("its \"synced\" is {synced}, and it is record {seq}")]
+    /// Its `synced` includes the line itself or later lines.
+    #[error("its \"synced\" is {synced}, which is more than its number {seq}")]
     Synced {
         /// What it claims.
         synced: u64,
@@ -63,8 +63,7 @@ impl Chain {
         Self { log, prev: Hash::ZERO, tree: Frontier::default() }
     }
 
-    /// Takes up the chain where a segment's first line says that it stands; `None` when what it
-    /// says cannot be.
+    /// Starts a chain at the state in a segment's first line; `None` if that state is impossible.
     #[must_use]
     pub fn resume(head: &Head<'_>, before: Option<&Before>) -> Option<Self> {
         let Some(before) = before else {
@@ -80,7 +79,7 @@ impl Chain {
         same.then(|| Self { log: head.log.into(), prev: head.prev, tree })
     }
 
-    /// Takes up a chain where its own [`before`](Self::before) says that it stands.
+    /// Starts a chain at the state of its own [`before`](Self::before).
     #[cfg(feature = "index")]
     pub(crate) fn restore(log: &str, before: &Before) -> Option<Self> {
         let hash = |hex: &String| Hash::from_hex(hex.as_bytes());
@@ -89,7 +88,7 @@ impl Chain {
         Some(Self { log: log.to_owned(), prev: hash(&before.last)?, tree })
     }
 
-    /// Checks that the line is the next one, and takes it up. What follows its head is given back.
+    /// Checks that the line continues the chain, and adds it. Returns the bytes after its head.
     pub fn take<'l>(&mut self, raw: &'l [u8]) -> Result<(Head<'l>, &'l [u8]), Broken> {
         let (head, body) = Head::read(raw)?;
         if head.log != self.log {
@@ -143,7 +142,7 @@ impl Chain {
         &self.log
     }
 
-    /// What the next segment's first line says of all lines so far.
+    /// The state of all lines so far, for the next segment's first line.
     #[must_use]
     pub fn before(&self) -> Before {
         Before::new(self.next(), &self.prev, self.tree.peaks())

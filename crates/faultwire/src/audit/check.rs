@@ -1,4 +1,4 @@
-//! Checking line by line: does the next one continue the log, and is it what was signed?
+//! Checks a log line by line: whether each continues the chain and matches what was signed.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::audit::lines::{Line, Shape};
 use crate::audit::segments::{SEGMENT, SegmentLine};
 use crate::audit::verify::Verified;
 
-/// The state of a verification between two lines. A copy of it goes on from there by itself.
+/// The state of a verification between two lines. A copy continues independently.
 #[derive(Clone, Debug)]
 pub struct Check {
     pub(crate) checkpoints: Arc<Checkpoints>,
@@ -45,12 +45,12 @@ impl Check {
         }
     }
 
-    /// In the midst of a segment, where an earlier check ended.
+    /// Inside a segment, where an earlier check ended.
     pub(crate) fn resume(checkpoints: Checkpoints, chain: Chain) -> Self {
         Self { first: chain.next(), chain: Some(chain), ..Self::new(checkpoints) }
     }
 
-    /// The end of what holds.
+    /// The end of what is valid.
     pub(crate) fn chain(&self) -> Option<&Chain> {
         self.chain.as_ref()
     }
@@ -65,7 +65,7 @@ impl Check {
         if self.begins.is_some() && !self.growing { Err(Wrong::Segment) } else { Ok(()) }
     }
 
-    /// How many records hold.
+    /// How many records are valid.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.chain.as_ref().map_or(0, Chain::next)
@@ -74,7 +74,7 @@ impl Check {
     /// How many records were known to be good when this was found.
     pub(crate) fn good(&self, why: &Wrong) -> u64 {
         match why {
-            // All since the last signature that fits may be others.
+            // All lines after the last matching signature may be forged.
             Wrong::Forked(size) => {
                 let sizes = self.checkpoints.all.iter().map(|signed| signed.size);
                 sizes.filter(|signed| signed < size).max().unwrap_or(self.first)
@@ -84,7 +84,7 @@ impl Check {
         }
     }
 
-    /// How many records were signed and are not there, if any.
+    /// How many records were signed and are missing, if any.
     pub(crate) fn cut(&self) -> Option<Wrong> {
         let (have, sealed) = (self.records(), self.floor);
         (have < sealed).then_some(Wrong::Shrunk { sealed, have })
@@ -114,7 +114,7 @@ impl Check {
         self.compare()
     }
 
-    /// Takes up the chain where a first line says that it stands, and makes sure that it does.
+    /// Starts the chain at the state that a first line states, and checks that state.
     fn first_line(&mut self, raw: &[u8], number: u64) -> Result<(), Wrong> {
         let (head, body) = Head::read(raw).map_err(Broken::from)?;
         let line = SegmentLine::read(&head, body).ok_or(Wrong::Segment)?;
@@ -140,7 +140,7 @@ impl Check {
         Ok(())
     }
 
-    /// Whether the records so far are what was signed, if just so many were.
+    /// Whether the records so far match the checkpoint of exactly this size, if there is one.
     pub(crate) fn compare(&self) -> Result<(), Wrong> {
         let Some(chain) = &self.chain else { return Ok(()) };
         match self.checkpoints.root_at(chain.next()) {
@@ -156,7 +156,8 @@ impl Check {
         if let Some(other) = self.checkpoints.last().filter(|last| last.log != log) {
             return Err(Wrong::OtherLog(other.log.clone()));
         }
-        // What was signed before the log was read must be there, however busy its writer is.
+        // Records that were signed before reading began must be found, also while the log is
+        // written.
         let least = if self.outrun { self.floor } else { sealed };
         if have < least {
             return Err(Wrong::Shrunk { sealed: least, have });
@@ -181,68 +182,70 @@ pub enum Wrong {
     /// A line does not continue the chain.
     #[error("{0}")]
     Chain(#[from] Broken),
-    /// A line is no JSON.
-    #[error("the record is no JSON: {0}")]
+    /// A line is not valid JSON.
+    #[error("the record is not valid JSON: {0}")]
     Json(String),
     /// A line does not end.
     #[error(
-        "the last line is unfinished, as after a crash; opening the log to write moves it aside"
+        "the last line is incomplete, as after a crash; opening the log for writing moves it aside"
     )]
     Unfinished,
     /// The line after it was written after another one.
-    #[error("it is not what it was: the line after it names another hash in its \"prev\"")]
+    #[error("the record was changed: the next line has another hash in its \"prev\"")]
     Changed,
-    /// A line was whole once, and is not now.
-    #[error("the line breaks off")]
+    /// A line was complete once, and is not any more.
+    #[error("the line is cut off")]
     Cut,
     /// A line is longer than any record.
     #[error("the line is longer than {LONGEST_LINE} bytes")]
     TooLong,
-    /// A segment's first line does not fit what came before it.
-    #[error("this first line of a segment does not fit the records before it, or its place")]
+    /// A segment's first line does not match the lines before it.
+    #[error("the first line of this segment does not match the records before it, or its position")]
     Segment,
     /// A segment was closed, and the next not begun.
-    #[error("there is no live segment, as after a crash; opening the log to write begins one")]
+    #[error(
+        "the live segment is missing, as after a crash; opening the log for writing creates it"
+    )]
     NoLive,
     /// A segment is not there.
     #[error("segment {0} is missing")]
     Missing(u64),
-    /// A segment is there that cannot be one of this log.
-    #[error("the live segment does not come after this one")]
+    /// A segment that cannot belong to this log.
+    #[error("this segment is not followed by the live one")]
     Stray,
     /// There are signatures, and no key to check them with.
-    #[error("there is no key to check the signatures with")]
+    #[error("the public key to check the signatures with is missing")]
     NoKey,
     /// The checkpoints are those of another log.
-    #[error("the checkpoints are those of another log, {0}")]
+    #[error("the checkpoints belong to another log, {0}")]
     OtherLog(String),
-    /// There is no log.
-    #[error("there is no log here")]
+    /// The log does not exist.
+    #[error("no audit log in this directory")]
     Nothing,
     /// The records are not those that were signed.
     #[error("the first {0} records are not those that were signed")]
     Forked(u64),
     /// Nothing is signed, and a key was given to check signatures with.
-    #[error("nothing is signed with the key that was given")]
+    #[error("the log has no checkpoint signed with the given key")]
     Unsigned,
     /// A segment was closed without a signature.
     #[error("no checkpoint covers the {0} records before it")]
     Unsealed(u64),
     /// There are fewer records than were signed.
-    #[error("the log has {have} records, and a signed checkpoint covers {sealed}: it was cut")]
+    #[error("the log has {have} records, but a signed checkpoint covers {sealed}: it was cut")]
     Shrunk {
         /// How many a checkpoint covers.
         sealed: u64,
         /// How many there are.
         have: u64,
     },
-    /// The checkpoints are not what they should be.
+    /// The checkpoints are not valid.
     #[error("{0}")]
     Checkpoints(#[from] BadCheckpoints),
-    /// The file of checkpoints ends in something that is none.
-    #[error("the last checkpoint is unfinished; opening the log to write removes it")]
+    /// The file of checkpoints ends in something that is not a checkpoint.
+    #[error("the last checkpoint is incomplete; opening the log for writing removes it")]
     UnfinishedCheckpoint,
-    /// The key beside the log is none.
+    /// The key in the log's directory is not valid.
     #[error("{0}")]
     Key(#[from] BadKey),
     /// A file cannot be read.

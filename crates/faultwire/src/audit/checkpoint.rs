@@ -1,4 +1,5 @@
-//! Checkpoints: what the log was at some length, signed. A C2SP checkpoint in a C2SP signed note.
+//! Checkpoints: the signed state of the log at some length. A C2SP checkpoint in a C2SP signed
+//! note.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +21,7 @@ pub struct Checkpoint {
 /// What names a log among all logs, before its id.
 const ORIGIN: &str = "faultwire.audit/";
 
-/// A note is never longer.
+/// The longest note.
 const LONGEST_NOTE: usize = 1024;
 
 /// The name under which a log is known to witnesses, and after which its key is called.
@@ -29,14 +30,14 @@ pub fn origin(log: &str) -> String {
     format!("{ORIGIN}{log}")
 }
 
-/// Why a text is no checkpoint of ours.
+/// Why a text is not a valid checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCheckpoint {
-    /// It is no signed note with a checkpoint in it.
-    #[error("no signed checkpoint")]
+    /// The text is not a signed note with a checkpoint.
+    #[error("not a signed checkpoint")]
     Shape,
-    /// Somebody else signed it.
-    #[error("signed with another key ({signer}), and the key in use is {key}")]
+    /// Another key signed it.
+    #[error("signed with another key ({signer}); the expected key is {key}")]
     OtherKey {
         /// Who signed.
         signer: String,
@@ -44,7 +45,7 @@ pub enum BadCheckpoint {
         key: String,
     },
     /// The signature is not one over this text.
-    #[error("the signature does not fit the text")]
+    #[error("the signature does not match the text")]
     Signature,
 }
 
@@ -113,7 +114,7 @@ pub struct Checkpoints {
 /// What is wrong with a file of checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCheckpoints {
-    /// A note is not what it should be.
+    /// A note is not valid.
     #[error("checkpoint {number}: {why}")]
     Note {
         /// Which, from 1.
@@ -122,7 +123,7 @@ pub enum BadCheckpoints {
         why: BadCheckpoint,
     },
     /// A note is of another log than the ones before it.
-    #[error("checkpoint {number} is of another log, {log}")]
+    #[error("checkpoint {number} belongs to another log, {log}")]
     OtherLog {
         /// Which, from 1.
         number: usize,
@@ -130,7 +131,7 @@ pub enum BadCheckpoints {
         log: String,
     },
     /// A later note covers no more than one before it.
-    #[error("checkpoint {number} covers {size} records, and the one before it {before}")]
+    #[error("checkpoint {number} covers {size} records, but the one before covers {before}")]
     Order {
         /// Which, from 1.
         number: usize,
@@ -165,7 +166,7 @@ impl Checkpoints {
         Ok(read)
     }
 
-    /// Checks the signatures of those that cover at least so many records.
+    /// Checks the signatures of checkpoints that cover at least this many records.
     pub fn check_from(&self, size: u64, key: &PublicKey) -> Result<(), BadCheckpoints> {
         let from = self.all.partition_point(|checkpoint| checkpoint.size < size);
         for (i, range) in self.starts.windows(2).enumerate().skip(from) {
@@ -206,7 +207,7 @@ impl Checkpoints {
         self.end() as u64
     }
 
-    /// Whether there is none.
+    /// Whether there are no checkpoints.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()

@@ -1,4 +1,4 @@
-//! What can go wrong with a log: what, where, and what to do about it.
+//! Errors of a log: what is wrong, where, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::audit::checkpoint::BadCheckpoints;
 use crate::audit::key::BadKey;
 use crate::audit::storage::{UnsafeFile, why_unsafe};
 
-/// Why a log cannot be opened. A log that is refused is left as it is; only a disk that fails may
-/// do so after a repair was begun, and that can be begun again.
+/// Why a log cannot be opened. A refused log is left unchanged, except that a failing disk can
+/// interrupt a repair, which the next start repeats.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file or the directory cannot be used.
@@ -22,7 +22,7 @@ pub enum OpenError {
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
@@ -35,20 +35,20 @@ pub enum OpenError {
         why: UnsafeFile,
     },
     /// Another process writes it.
-    #[error("{}: the log is held by {holder}", .path.display())]
+    #[error("{}: the log is in use by {holder}", .path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
         /// Who.
         holder: String,
     },
-    /// The file is there and is no log of ours.
-    #[error("{}: line 1 is no record of this log's format", .0.display())]
+    /// The file exists and is not a log in this format.
+    #[error("{}: line 1 is not an audit record of this format", .0.display())]
     Foreign(PathBuf),
-    /// A full segment is there that cannot be one of this log.
-    #[error("{}: the live segment does not come after this one", .0.display())]
+    /// A full segment that cannot belong to this log.
+    #[error("{}: this segment is not followed by the live one", .0.display())]
     Stray(PathBuf),
-    /// A record that was safely on disk is not what it was.
+    /// A record that was safely on disk has changed.
     #[error("{}:{line}: {why}", .path.display())]
     Damaged {
         /// The segment.
@@ -60,7 +60,7 @@ pub enum OpenError {
     },
     /// There are fewer records than a checkpoint covers.
     #[error(
-        "{}: the log has {have} records, and a signed checkpoint covers {sealed}: it was cut",
+        "{}: the log has {have} records, but a signed checkpoint covers {sealed}: it was cut",
         .path.display()
     )]
     Shrunk {
@@ -73,7 +73,7 @@ pub enum OpenError {
     },
     /// The records are not those that a checkpoint covers.
     #[error(
-        "{}: the first {size} records are not those that were signed: it is another log",
+        "{}: the first {size} records are not those that were signed: this is another log",
         .path.display()
     )]
     Forked {
@@ -82,7 +82,7 @@ pub enum OpenError {
         /// The checkpoint's size.
         size: u64,
     },
-    /// A checkpoint that must be there is not.
+    /// A required checkpoint is missing.
     #[error(
         "{}: no checkpoint covers the {size} records before this segment",
         .path.display()
@@ -93,7 +93,7 @@ pub enum OpenError {
         /// How many records come before it.
         size: u64,
     },
-    /// The checkpoints are not what they should be.
+    /// The checkpoints are not valid.
     #[error("{}: {why}", .path.display())]
     Checkpoints {
         /// The file.
@@ -104,11 +104,11 @@ pub enum OpenError {
     /// The first record could not be written.
     #[error("{0}")]
     Failed(AuditFailed),
-    /// What is there is not the log that was open before, or not all of it.
-    #[error("{}: another log is in its place, or records are missing", .0.display())]
+    /// The log on disk is not the one that was open before, or not all of it.
+    #[error("{}: the log was replaced, or records are missing", .0.display())]
     Replaced(PathBuf),
-    /// The log is signed, and its key is gone.
-    #[error("{}: the key that signed the log's checkpoints is not there", .0.display())]
+    /// The log is signed, but its key is missing.
+    #[error("{}: the key that signed the log's checkpoints is missing", .0.display())]
     NoKey(PathBuf),
     /// The key cannot be used.
     #[error("{}: {why}", .path.display())]
@@ -126,14 +126,14 @@ impl OpenError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Io { .. } | Self::Failed(_) => {
-                "name a directory that this user may write to, with space on it"
+                "name a directory that this user can write to, on a disk with free space"
             }
             Self::Unsafe { why, .. } => why.help(),
             Self::Locked { .. } => {
-                "one process writes a log: stop that one, or name another directory"
+                "only one process can write a log: stop that process, or name another directory"
             }
             Self::Foreign(_) => {
-                "name another directory, or move the file away; `faultwire audit verify` reads the older format, too"
+                "name another directory, or move the file away; `faultwire audit verify` also reads the older format"
             }
             Self::Stray(_)
             | Self::Replaced(_)
@@ -141,19 +141,19 @@ impl OpenError {
             | Self::Shrunk { .. }
             | Self::Forked { .. }
             | Self::Unsealed { .. } => {
-                "keep the directory as evidence (`faultwire audit verify` tells more), bring back the whole log from a backup, or move the directory away and a new log begins"
+                "keep a copy of the directory as evidence and run `faultwire audit verify`; then restore the whole log from a backup, or move the directory away to begin a new log"
             }
             Self::Checkpoints { .. } => {
-                "use the key that the log was begun with, or move the directory away and a new log begins"
+                "use the key that the log was created with, or move the directory away to begin a new log"
             }
             Self::Key { .. } | Self::NoKey(_) => {
-                "bring back the key from a backup, or move the directory away and a new log begins"
+                "restore the key from a backup, or move the directory away to begin a new log"
             }
         }
     }
 
-    /// The start-up failure under a contract (K15). A log that is not what it was is a failed
-    /// self-audit; anything else keeps the program from starting.
+    /// The startup failure under a contract (K15). A log that has changed is a failed self-audit; any
+    /// other error is a failed startup.
     pub fn fault(&self, contract: &Arc<Contract>, stamp: &Stamp) -> Result<Fault, FaultError> {
         let aspect = match self {
             Self::Io { .. }
@@ -186,7 +186,7 @@ impl OpenError {
     }
 }
 
-/// A record was not written, and no further one will be.
+/// A record was not written, and no further records will be.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AuditFailed(Arc<Why>);
@@ -195,7 +195,7 @@ pub struct AuditFailed(Arc<Why>);
 enum Why {
     #[error("{}: cannot {doing}: {error}", .path.display())]
     Io { path: PathBuf, doing: &'static str, error: io::Error },
-    #[error("{}: the file is gone, another stands in its place, or another process wrote to it", .0.display())]
+    #[error("{}: the file was removed or replaced, or another process wrote to it", .0.display())]
     Gone(PathBuf),
     #[error("the log is closed")]
     Closed,
@@ -227,8 +227,8 @@ impl AuditFailed {
         Self(Arc::new(Why::Panicked))
     }
 
-    /// What the client gets in the place of a fault that could not be recorded: the contract's
-    /// code for that, under the same incident, and nothing of what was not recorded (K10).
+    /// What the client gets instead of a fault that could not be recorded: the contract's code for
+    /// that, with the same incident, and nothing of the unrecorded fault (K10).
     pub fn instead_of(&self, fault: &Fault, stamp: &Stamp) -> Result<Fault, FaultError> {
         let (contract, public) = (fault.contract(), fault.public());
         let locked = matches!(&*self.0, Why::Open(OpenError::Locked { .. }));
@@ -248,7 +248,7 @@ impl AuditFailed {
     }
 }
 
-/// For a server that answers although its log could not be opened.
+/// For a server that answers even though its log could not be opened.
 impl From<OpenError> for AuditFailed {
     fn from(error: OpenError) -> Self {
         Self(Arc::new(Why::Open(error)))

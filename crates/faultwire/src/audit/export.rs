@@ -50,7 +50,7 @@ impl Source<'_> {
         self.first(&["/call/client", "/fault/session/client"])
     }
 
-    /// What was done: the tool, or the method where there is none.
+    /// The operation: the tool, or the method if there is no tool.
     fn operation(&self) -> Value {
         self.first(&["/fault/tool", "/fault/method"])
     }
@@ -195,7 +195,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Ids are strings there, whatever they are here.
+/// Ids must be strings in the exported format.
 fn string(value: &Value) -> Value {
     match value {
         Value::Null => Value::Null,
@@ -204,7 +204,7 @@ fn string(value: &Value) -> Value {
     }
 }
 
-/// What is not known is left out, and what holds nothing then, too.
+/// Removes unknown values, and objects that are empty without them.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,7 @@
 //! The record of a failure.
 //!
-//! It is written while a client waits. So its members are written one after the other, names and
-//! commas at once, and not by way of `serde`; what they say is the same to the byte.
+//! It is written while a client waits, so its members are written directly and not with `serde`;
+//! the bytes are the same.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Error, Value};
 
 use crate::audit::call::{Call, KEYED, PLAIN};
-use crate::audit::exact;
 use crate::audit::hash::Hash;
+use crate::audit::json_writer;
 
 /// What is written of a failure.
 pub(crate) struct FaultRecord<'a> {
@@ -103,7 +103,7 @@ fn call(out: &mut Vec<u8>, call: &Call) -> Result<(), Error> {
     any(out, r#","refusals":"#, call.refusals.as_ref())
 }
 
-/// Members of an object, each of which begins with a comma. Without any there is no object.
+/// Writes members, each of which begins with a comma. Without members, nothing is written.
 fn object(
     out: &mut Vec<u8>,
     lead: &str,
@@ -130,7 +130,7 @@ fn text(out: &mut Vec<u8>, lead: &str, value: Option<&str>) {
     }
 }
 
-/// One of our own words, in which nothing has to be escaped.
+/// One of Faultwire's own words, which needs no escapes.
 fn word(out: &mut Vec<u8>, lead: &str, value: Option<&str>) {
     if let Some(value) = value {
         out.extend_from_slice(lead.as_bytes());
@@ -140,7 +140,7 @@ fn word(out: &mut Vec<u8>, lead: &str, value: Option<&str>) {
     }
 }
 
-/// A hash, whose text the lead has begun.
+/// A hash; the lead already has the beginning of its text.
 fn hash(out: &mut Vec<u8>, lead: &str, kind: &str, value: Option<Hash>) {
     if let Some(value) = value {
         out.extend_from_slice(lead.as_bytes());
@@ -153,11 +153,11 @@ fn hash(out: &mut Vec<u8>, lead: &str, kind: &str, value: Option<Hash>) {
 fn any<T: Serialize>(out: &mut Vec<u8>, lead: &str, value: Option<&T>) -> Result<(), Error> {
     let Some(value) = value else { return Ok(()) };
     out.extend_from_slice(lead.as_bytes());
-    exact::write(value, out)
+    json_writer::write(value, out)
 }
 
-/// What was said before it was made fit for a client, where that differs. Without credentials;
-/// paths, frames and addresses stay, because they are what one looks for afterwards.
+/// The original texts, if they differ from those for the client. Credentials are removed; paths,
+/// frames and addresses are kept, because they are needed to find the cause.
 #[derive(Default, Serialize)]
 pub(crate) struct PrivateSide<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,11 +173,11 @@ impl<'a> PrivateSide<'a> {
     pub fn of(fault: &'a Fault, max: usize, depth: usize) -> Self {
         let (private, public) = (fault.private(), fault.public());
         let redactor = fault.contract().redactor();
-        let text = |given: Option<&'a str>, told: Option<&str>| -> Option<Cow<'a, str>> {
-            let given = given.filter(|g| Some(*g) != told)?;
+        let text = |given: Option<&'a str>, shown: Option<&str>| -> Option<Cow<'a, str>> {
+            let given = given.filter(|g| Some(*g) != shown)?;
             let safe = redactor.redact_credentials(given);
             let cut = bound::cut(&safe, max);
-            (Some(&*cut) != told).then(|| Cow::Owned(cut.into_owned()))
+            (Some(&*cut) != shown).then(|| Cow::Owned(cut.into_owned()))
         };
         let cause = private.cause().filter(|c| Some(*c) != public.cause.as_ref()).map(|c| {
             let shallow = bound::json_unredacted(c.clone(), depth, 2 * max);
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::audit::call::{Digest, Fingerprint};
 
-    /// A report in which everything is said. Whoever adds to it has to say that here, too.
+    /// A report with every member set. New members must be added here, too.
     fn whole() -> Report {
         let text = |text: &str| Some(text.to_owned());
         Report {
@@ -218,7 +218,7 @@ mod tests {
             retry_after_ms: Some(u64::MAX),
             status: Some(503),
             next: text("call again"),
-            // Both are used up when a fault is made.
+            // Both are consumed when a fault is made.
             hints: Hints::default(),
             repeatable: None,
             suggestion: text("wait"),
@@ -295,7 +295,7 @@ mod tests {
 
     fn exact<T: Serialize>(value: &T) -> String {
         let mut out = Vec::new();
-        exact::write(value, &mut out).unwrap();
+        json_writer::write(value, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -1,8 +1,8 @@
-//! What somebody looks for in a log.
+//! The filter of a query.
 
 use rusqlite::ToSql;
 
-/// What is looked for. Nothing set finds everything; `*` in a word stands for anything.
+/// What to find. Without any condition it finds everything; `*` in a value stands for anything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Written at or after this moment, in milliseconds since the epoch.
@@ -55,11 +55,11 @@ impl Filter {
         ];
         for (column, word) in words {
             let Some(word) = word else { continue };
-            // In GLOB also ? and [ have a meaning, which nobody expects of a name.
+            // In GLOB, `?` and `[` are special, too, which users do not expect in a name.
             let glob = word.contains('*');
             let escaped = word.replace('[', "[[]").replace('?', "[?]");
-            // An index for a pattern would cost the order by number, and with it the early end;
-            // the plus keeps SQLite from taking one.
+            // An index for a pattern would lose the order by number, and with it the early end; the
+            // plus keeps SQLite from using one.
             conditions.push(format!(
                 "{} ?",
                 if glob { format!("+{column} GLOB") } else { format!("{column} =") }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What stands before the first line of a log.
+    /// The `prev` of a log's first line.
     pub const ZERO: Self = Self([0; 32]);
 
     /// The hash of a line: SHA-256 over `0x00` and the line's bytes without its newline. It links
@@ -61,7 +61,7 @@ impl Hash {
         for (pair, byte) in pairs.iter_mut().zip(self.0) {
             *pair = [byte >> 4, byte & 15];
         }
-        // All at once, without a table: the letters come 39 places behind the digit after 9.
+        // Without a table: letters are 39 places after the character that follows 9.
         out.map(|n| n + b'0' + 39 * u8::from(n > 9))
     }
 }

@@ -1,5 +1,5 @@
-//! The index: what makes questions to a large log quick. It is derived from the log, can be
-//! deleted at any time, and never answers by itself: what it finds is read from the log.
+//! The index, which makes queries of a large log fast. It is derived from the log and can be
+//! deleted at any time. Query results are always read from the log itself.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ pub struct Index {
     database: Connection,
 }
 
-/// Why there is no answer.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// The log cannot be read.
@@ -37,15 +37,15 @@ pub enum IndexError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
     /// The log does not hold.
     #[error("{0}")]
     Broken(Box<Finding>),
-    /// A record is not what it was when it was taken up.
-    #[error("{}: record {seq} is not what it was", .path.display())]
+    /// A record changed after it was indexed.
+    #[error("{}: record {seq} was changed", .path.display())]
     Changed {
         /// The segment.
         path: PathBuf,
@@ -71,10 +71,10 @@ impl IndexError {
     }
 }
 
-/// A change to the tables is a new number, and older indexes are built anew.
+/// A change to the tables needs a new number; older indexes are rebuilt.
 const VERSION: i64 = 2;
 
-/// What is derived needs no syncs, and is read where it lies.
+/// Derived data needs no syncs, and can be read with mmap.
 const SETTINGS: &str = "
     PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA mmap_size = 1073741824;";
 
@@ -99,15 +99,15 @@ const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS by_incident ON record (incident, seq);";
 
 impl Index {
-    /// Opens the index of a log and brings it up to date; one that does not fit the log is built
-    /// anew. Where no file can be written it is held in memory. `progress` is told how many bytes
-    /// of the log were read.
+    /// Opens the index of a log and updates it. An index that does not match the log is rebuilt. If
+    /// no file can be written, the index is kept in memory. `progress` gets the number of bytes
+    /// that were read.
     pub fn open(dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<Self, IndexError> {
         let path = dir.join(INDEX);
         let mut last = None;
         let mut busy = false;
-        for place in [Place::Kept, Place::Anew, Place::Memory] {
-            if busy && matches!(place, Place::Anew) {
+        for place in [LineLocation::Kept, LineLocation::Anew, LineLocation::Memory] {
+            if busy && matches!(place, LineLocation::Anew) {
                 continue;
             }
             let opened = place.open(&path).map_err(database_error(dir));
@@ -116,12 +116,14 @@ impl Index {
                 index.update(progress).map(|()| index)
             });
             match updated {
-                // What was kept may be wrong where the log is not.
-                Err(error @ IndexError::Broken(_)) if matches!(place, Place::Kept) => {
+                // The kept index may be wrong even if the log is not.
+                Err(error @ IndexError::Broken(_)) if matches!(place, LineLocation::Kept) => {
                     last = Some(error);
                 }
-                // Somebody else is at it: what is theirs is left alone.
-                Err(error) if error.is_busy() && !matches!(place, Place::Memory) => busy = true,
+                // Another process is using the file, so it is not replaced.
+                Err(error) if error.is_busy() && !matches!(place, LineLocation::Memory) => {
+                    busy = true;
+                }
                 Err(error @ IndexError::Database { .. }) => last = Some(error),
                 other => return other,
             }
@@ -130,7 +132,7 @@ impl Index {
         Err(last.unwrap_or_else(never))
     }
 
-    /// How many records fit, counted up to `most`.
+    /// How many records match, counted up to `most`.
     pub fn count(&self, filter: &Filter, most: u64) -> Result<u64, IndexError> {
         let (condition, values) = filter.sql();
         let query =
@@ -140,7 +142,7 @@ impl Index {
         counted.map(i64::cast_unsigned).map_err(database_error(&self.dir))
     }
 
-    /// Calls `each` with the line of every record that fits, the newest first, at most `limit`.
+    /// Calls `each` with the line of every matching record, the newest first, at most `limit`.
     pub fn find<E: From<IndexError>>(
         &self,
         filter: &Filter,
@@ -213,7 +215,7 @@ impl Index {
         self.keep(&reader, &last)
     }
 
-    /// Ends the transaction, and keeps how far the log was taken up.
+    /// Ends the transaction, and stores how far the log is indexed.
     fn keep(&self, reader: &Reader<'_>, last: &Last) -> Result<(), IndexError> {
         let chain = reader.chain().map(|chain| (chain.log(), chain.before()));
         let kept = match chain {
@@ -235,7 +237,7 @@ impl Index {
             .map_err(database_error(&self.dir))
     }
 
-    /// Takes up the lines of a segment from where the reader stands. Tells whether it is the live
+    /// Indexes the lines of a segment from the reader's position on. Returns whether it is the live
     /// one.
     fn take_segment(
         &self,
@@ -325,7 +327,7 @@ impl Index {
         Ok(false)
     }
 
-    /// Whether the line that was taken up last is still where it was.
+    /// Whether the last indexed line is still at its place.
     fn still_there(&self, at: &Position) -> bool {
         if at.next == 0 {
             return true;
@@ -362,7 +364,7 @@ impl Index {
     }
 }
 
-/// What changes when somebody writes to the file, or puts another in its place.
+/// A fingerprint that changes if the file is written or replaced.
 #[cfg(unix)]
 fn touched(file: &File) -> String {
     use std::os::unix::fs::MetadataExt;
@@ -385,8 +387,8 @@ fn line_at(mut file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// How far the log was taken up: the segment, where its next line begins, its last line, and the
-/// chain as it stands after that.
+/// How far the log is indexed: the segment, the offset of its next line, its last line, and the
+/// chain after that.
 struct Position {
     segment: u64,
     next: u64,
@@ -394,7 +396,7 @@ struct Position {
     chain: Chain,
 }
 
-/// The line that was taken up last: where it begins, and its hash.
+/// The last indexed line: its offset and its hash.
 #[derive(Default)]
 struct Last {
     offset: u64,
@@ -402,13 +404,13 @@ struct Last {
 }
 
 /// Where an index is: the next is tried when one cannot be used.
-enum Place {
+enum LineLocation {
     Kept,
     Anew,
     Memory,
 }
 
-impl Place {
+impl LineLocation {
     /// Opens it, with the tables in it.
     fn open(&self, path: &Path) -> Result<Connection, rusqlite::Error> {
         let database = match self {
@@ -431,14 +433,14 @@ impl Place {
                 database.execute_batch(&(begin + "COMMIT;"))?;
                 Ok(database)
             }
-            // Another version, or somebody else's.
+            // Another version, or another program's file.
             _ => Err(rusqlite::Error::InvalidQuery),
         }
     }
 }
 
-/// Opens the database for its owner alone, and no other file in its place. SQLite itself looks for
-/// journals beside it, which are never this program's: its own are in memory.
+/// Opens the database, readable only by its owner, and only if it is a regular file. SQLite itself
+/// looks for journals beside it, which never belong to this program, because its own are in memory.
 fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     let failed = |_| rusqlite::Error::InvalidPath(path.to_owned());
     for suffix in ["-journal", "-wal", "-shm"] {

@@ -1,4 +1,4 @@
-//! The key that signs checkpoints, and the one made from it that hashes arguments.
+//! The key that signs checkpoints, and the key derived from it that hashes arguments.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ const ED25519: u8 = 1;
 pub struct Key {
     secret: SigningKey,
     public: PublicKey,
-    /// Hashes arguments; its own key is made of the secret.
+    /// Hashes arguments; its key is derived from the secret.
     fingerprints: Hmac<Sha256>,
 }
 
@@ -29,14 +29,14 @@ pub struct PublicKey {
     key: VerifyingKey,
 }
 
-/// Why a text is no key.
+/// Why a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// It is not of the form, or its parts do not fit together.
-    #[error("no signing key: it is one line, PRIVATE+KEY+name+id+data")]
+    /// It does not have the right form, or its parts do not match.
+    #[error("not a signing key; expected one line, PRIVATE+KEY+name+id+data")]
     Private,
-    /// It is not of the form, or its parts do not fit together.
-    #[error("no public key: it is one line, name+id+data")]
+    /// It does not have the right form, or its parts do not match.
+    #[error("not a public key; expected one line, name+id+data")]
     Public,
 }
 
@@ -83,8 +83,8 @@ impl Key {
         self.secret.sign(text).to_bytes()
     }
 
-    /// A hash that only who has the key can make: equal arguments are seen to be equal, and
-    /// nobody can find them out by trying.
+    /// A hash that can only be made with the key: it shows that arguments are equal, but does not
+    /// allow to guess them.
     #[must_use]
     pub fn fingerprint(&self, bytes: &[u8]) -> Hash {
         let mac = self.fingerprints.clone();

@@ -15,7 +15,7 @@ use crate::audit::lines::{Lines, Shape};
 /// What the first line names as the hash before it.
 pub const GENESIS: &str = "GENESIS";
 
-/// A log of the older format that holds.
+/// A valid log of the older format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LegacyVerified {
     /// How many lines there are.
@@ -37,14 +37,14 @@ pub struct LegacyFinding {
 /// What can be wrong with a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LegacyWrong {
-    /// It is no JSON object.
-    #[error("no JSON object: {0}")]
+    /// The line is not a JSON object.
+    #[error("not a JSON object: {0}")]
     Json(String),
     /// A member is missing or no string.
-    #[error("it has no text {0:?}")]
+    #[error("the string {0:?} is missing")]
     Member(&'static str),
     /// It does not follow the line before it.
-    #[error("its prevHash is {found:?}, and the line before it has the hash {expected:?}")]
+    #[error("its prevHash is {found:?}, but the hash of the line before is {expected:?}")]
     Link {
         /// The hash of the line before.
         expected: String,
@@ -52,7 +52,7 @@ pub enum LegacyWrong {
         found: String,
     },
     /// Its members are not those that were hashed.
-    #[error("its hash is {found}, and its members have the hash {expected}")]
+    #[error("its hash is {found}, but the hash of its members is {expected}")]
     Hash {
         /// What the members hash to.
         expected: Hash,
@@ -60,7 +60,7 @@ pub enum LegacyWrong {
         found: String,
     },
     /// It does not end, or has no end within reason.
-    #[error("the line is unfinished or longer than {LONGEST_LINE} bytes")]
+    #[error("the line is incomplete or longer than {LONGEST_LINE} bytes")]
     Unfinished,
     /// It cannot be read.
     #[error("{0}")]
@@ -74,7 +74,7 @@ pub fn is_legacy(line: &[u8]) -> bool {
     members.is_ok_and(|m| m.text("prevHash").is_some() && m.text("hash").is_some())
 }
 
-/// Verifies a file of the older format. `progress` is told how many bytes were read.
+/// Verifies a file of the older format. `progress` gets the number of bytes that were read.
 pub fn verify(
     file: impl Read,
     progress: &mut dyn FnMut(u64),
@@ -100,7 +100,7 @@ pub fn verify(
     }
 }
 
-/// The hash of the line, if it is what it claims and follows the one before.
+/// The hash of the line, if it is correct and the line follows the one before.
 fn check(raw: &[u8], expected: &str) -> Result<String, LegacyWrong> {
     let members: Members<'_> =
         serde_json::from_slice(raw).map_err(|e| LegacyWrong::Json(e.to_string()))?;

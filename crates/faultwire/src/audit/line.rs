@@ -22,8 +22,8 @@ pub struct Head<'a> {
     pub log: &'a str,
     /// The hash of the line before; zeros for the first.
     pub prev: Hash,
-    /// How many lines were on disk when this one was written. A crash can only take what comes
-    /// after; damage before it is no crash.
+    /// How many lines were on disk when this one was written. A crash can only damage lines after
+    /// these; other damage is not from a crash.
     pub synced: u64,
     /// What the line is.
     pub kind: &'a str,
@@ -33,13 +33,13 @@ pub struct Head<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHead {
     /// It is of another format.
-    #[error("no record: it does not begin with {expected}")]
+    #[error("not a record: it does not begin with {expected}")]
     Shape {
-        /// What was looked for in vain.
+        /// The bytes that were expected.
         expected: &'static str,
     },
     /// It is of another version.
-    #[error("a record of version {0}, and this program reads version {VERSION}; use a newer one")]
+    #[error("a record of version {0}, but this program reads version {VERSION}; use a newer one")]
     Version(u64),
 }
 
@@ -59,7 +59,7 @@ impl<'a> Head<'a> {
         out.push(b',');
     }
 
-    /// Reads the head of a line, and gives back what follows it.
+    /// Reads the head of a line, and returns the bytes after it.
     pub fn read(line: &'a [u8]) -> Result<(Self, &'a [u8]), BadHead> {
         let mut rest = Rest(line);
         rest.literal("{\"v\":")?;

@@ -48,7 +48,7 @@ impl<R: Read> Lines<R> {
         Self { input, buffer: Vec::new(), from: 0, to: 0, offset: 0, number: 0 }
     }
 
-    /// The same for a reader that stands at `offset` already.
+    /// The same for a reader that is already at `offset`.
     pub fn starting_at(input: R, offset: u64) -> Self {
         Self { offset, ..Self::new(input) }
     }

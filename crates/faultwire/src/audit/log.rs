@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::audit::call::{Call, Digest, Fingerprint};
 use crate::audit::error::{AuditFailed, OpenError};
-use crate::audit::exact;
+use crate::audit::json_writer;
 use crate::audit::options::Options;
 use crate::audit::queue::Shared;
 use crate::audit::record::Entry;
@@ -37,14 +37,14 @@ use crate::audit::writer::{Writer, moment};
 #[derive(Clone)]
 pub struct Log(Arc<Handle>);
 
-/// What an append gives back.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The record's number. None when it was not recorded and the log was told to fail open.
+    /// The record's number. None if it was not recorded and the log is set to fail open.
     pub seq: Option<u64>,
 }
 
-/// What to send to the client, and what was recorded of it.
+/// What to send to the client, and its receipt from the log.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The fault that was recorded, or the one that says that it could not be.
@@ -86,10 +86,10 @@ impl Log {
         self.0.shared.append(entry)
     }
 
-    /// Records the entry in the background. The ticket can be awaited or waited for, and tells
-    /// when the record is on disk. When too much waits already, the entry joins the queue once
-    /// the ticket is first polled or waited for.
-    #[must_use = "only the ticket tells whether the record is on disk"]
+    /// Records the entry in the background. The ticket can be awaited or waited for, and resolves
+    /// when the record is on disk. If the queue is full, the entry joins it when the ticket is
+    /// first polled or waited for.
+    #[must_use = "only the ticket says whether the record is on disk"]
     pub fn submit(&self, entry: Entry) -> Ticket {
         Ticket::new(Arc::clone(&self.0.shared), entry)
     }
@@ -154,15 +154,15 @@ impl Log {
         }
     }
 
-    /// The keyed hash under which arguments are recorded. Equal arguments have equal hashes,
-    /// whatever the order of their members.
+    /// The keyed hash of arguments for the record. Equal arguments have equal hashes, independent
+    /// of the order of their members.
     #[must_use]
     pub fn fingerprint(&self, arguments: &Value) -> Fingerprint {
         let mut sorted = arguments.clone();
         sorted.sort_all_objects();
         let mut json = Vec::new();
         // A JSON value is always JSON; an empty text would only make a hash that matches nothing.
-        let _ = exact::write(&sorted, &mut json);
+        let _ = json_writer::write(&sorted, &mut json);
         Fingerprint(self.0.shared.key().fingerprint(&json))
     }
 
@@ -191,14 +191,14 @@ fn enveloped(fault: &Fault, call: &Call, surface: Surface, profile: Profile) -> 
     (Entry::fault(fault, &call), envelope)
 }
 
-/// Closes the log when the last clone of it goes.
+/// Closes the log when its last clone is dropped.
 struct Handle {
     shared: Arc<Shared>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`; a failure was told to the alarm already.
+        // Callers that need the result call `close`; the alarm already has the failure.
         let _ = self.shared.close();
     }
 }

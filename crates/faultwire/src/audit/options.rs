@@ -1,4 +1,4 @@
-//! How a log is kept.
+//! The options of a log.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::audit::key::Key;
 /// ```
 #[derive(Clone)]
 pub struct Options {
-    /// Who writes, for whoever finds the log locked.
+    /// The writer's name, which other processes see when the log is locked.
     pub holder: String,
     /// A segment is closed when it has this many bytes.
     pub segment_bytes: u64,
@@ -27,23 +27,23 @@ pub struct Options {
     pub checkpoint_every: u64,
     /// How many bytes may wait to be written before appending waits, too.
     pub queue_bytes: usize,
-    /// Whether failures are answered although they cannot be recorded. It is off: a log that
-    /// cannot be written makes every call fail. When it is on, what was missed is counted, and
-    /// the log says so as soon as it works again.
+    /// Whether failures are answered even if they cannot be recorded. It is off by default: if the
+    /// log cannot be written, every failure is answered with the code for that. If it is on, missed
+    /// records are counted, and their number is recorded as soon as the log works again.
     pub fail_open: bool,
     /// How long to wait before a failed log is tried again, when it fails open.
     pub retry_after: Duration,
-    /// The key that signs checkpoints. Without one, it is made at first use beside the log.
+    /// The key that signs checkpoints. Without one, a key is generated in the log's directory at
+    /// the first use.
     pub key: Option<Arc<Key>>,
     /// What time it is, in milliseconds since the epoch.
     pub clock: fn() -> i64,
-    /// Who is told when the log fails or is repaired. By default it is written to stderr. It is
-    /// called by the thread that writes, which waits for it: it must not append to the log or
-    /// close it.
+    /// Called when the log fails or is repaired. By default, it writes to stderr. The writing
+    /// thread calls it and waits for it, so it must not append to the log or close it.
     pub alarm: Arc<dyn Fn(&Alarm) + Send + Sync>,
 }
 
-/// Something that an operator must hear of.
+/// An event that an operator must notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alarm {
     /// The log failed; no failure is recorded any more.
@@ -78,16 +78,22 @@ impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { why, fail_open: false } => {
-                write!(f, "AUDIT LOG FAILED: {why}. Every failure is answered as unrecorded.")
+                write!(
+                    f,
+                    "AUDIT LOG FAILED: {why}. Failures are answered with the code for an unrecorded failure."
+                )
             }
             Self::Failed { why, fail_open: true } => {
-                write!(f, "AUDIT LOG FAILED: {why}. Failures go UNRECORDED (fail_open is set).")
+                write!(
+                    f,
+                    "AUDIT LOG FAILED: {why}. Failures are answered without being recorded (fail_open is set)."
+                )
             }
             Self::Recovered { missed } => {
                 write!(f, "the audit log works again; {missed} failures were not recorded")
             }
             Self::Lost { missed, why } => {
-                write!(f, "AUDIT LOG FAILED: {missed} failures are recorded nowhere: {why}")
+                write!(f, "AUDIT LOG FAILED: {missed} failures were not recorded: {why}")
             }
             Self::Repaired { bytes, moved_to } => write!(
                 f,
@@ -144,6 +150,6 @@ fn now_ms() -> i64 {
 
 fn shout(alarm: &Alarm) {
     use std::io::Write;
-    // When even stderr is gone there is nobody left to tell.
+    // If stderr fails, there is no other place to report it.
     let _ = writeln!(std::io::stderr().lock(), "faultwire: {alarm}");
 }

@@ -1,6 +1,6 @@
-//! Group commit. Whoever finds nobody writing writes: a lone caller pays for no other thread.
-//! Records that come meanwhile gather in the next batch, which a thread of the log's own brings
-//! to disk with one sync for all of them.
+//! Group commit. A caller writes itself if no thread is writing, so a single caller needs no second
+//! thread. Records that arrive meanwhile form the next batch, which the log's own thread writes to
+//! disk with one sync.
 
 mod disk;
 
@@ -25,9 +25,9 @@ pub(crate) struct Shared {
     queue: Mutex<Queue>,
     /// There is something for the log's own thread to do.
     work: Condvar,
-    /// There is room in the queue again, or nobody writes any more.
+    /// The queue has space again, or there is no writer any more.
     change: Condvar,
-    /// For whoever writes. None once it failed or was closed.
+    /// The writer; a thread locks it while it writes. None once it failed or was closed.
     writer: Mutex<Option<Writer>>,
     /// Held until the log is closed.
     lock: Mutex<Option<Lock>>,
@@ -56,13 +56,13 @@ struct Queue {
     batch: Arc<Batch>,
     writes: Writes,
     thread: Option<JoinHandle<()>>,
-    /// Who waits for a change: threads, and futures that want room.
+    /// Threads and futures that wait for a change or for space in the queue.
     waiting: usize,
     wakers: Vec<Waker>,
     closed: bool,
-    /// Whether whoever writes is to close the log when it is done.
+    /// Whether the writing thread must close the log when it is done.
     closes_itself: bool,
-    failed: Option<Failed>,
+    failed: Option<FailedWrite>,
 }
 
 /// Who is writing.
@@ -70,14 +70,14 @@ struct Queue {
 enum Writes {
     #[default]
     Nobody,
-    /// Somebody who appended.
+    /// A caller that waits.
     Caller,
     /// The log's own thread.
     Thread,
 }
 
 /// Since when nothing is recorded, and why.
-struct Failed {
+struct FailedWrite {
     why: AuditFailed,
     since_ms: i64,
     tried_ms: i64,
@@ -88,27 +88,27 @@ struct Failed {
 struct Taken {
     entries: Vec<Entry>,
     batch: Arc<Batch>,
-    /// Who waited for the room that there is now.
+    /// Futures that waited for the space that is now free.
     wakers: Vec<Waker>,
 }
 
-/// Where an entry stands: in which batch, and as which of it.
-pub(crate) struct Place {
+/// The position of an entry: its batch, and its index in it.
+pub(crate) struct BatchPosition {
     pub batch: Arc<Batch>,
     index: u64,
 }
 
-/// What became of an entry that somebody wants to record.
+/// What happened to an entry.
 pub(crate) enum Admission {
     /// It is in the queue.
-    Queued(Place),
-    /// There is no room.
+    Queued(BatchPosition),
+    /// The queue is full.
     Full(Entry),
     /// It will not be recorded.
     Refused(Fate),
 }
 
-impl Place {
+impl BatchPosition {
     /// For an entry that got none.
     pub fn nowhere() -> Self {
         Self { batch: Arc::default(), index: 0 }
@@ -162,14 +162,14 @@ impl Shared {
         failed.or_else(|| queue.closed.then(AuditFailed::closed))
     }
 
-    /// Records the entry and returns once it is on disk; the caller's thread does the writing if
-    /// nobody else does.
+    /// Records the entry and returns once it is on disk; the caller's thread writes if no other
+    /// thread does.
     pub fn append(self: &Arc<Self>, mut entry: Entry) -> Result<Receipt, AuditFailed> {
         let mut queue = self.queue();
         let place = loop {
             match self.admit(&mut queue, entry) {
                 Admission::Queued(place) => break place,
-                Admission::Refused(fate) => return Place::nowhere().receipt(fate),
+                Admission::Refused(fate) => return BatchPosition::nowhere().receipt(fate),
                 Admission::Full(back) => entry = back,
             }
             queue = self.wait_for_change(queue);
@@ -178,7 +178,7 @@ impl Shared {
         place.receipt(place.batch.wait())
     }
 
-    /// Brings what is in the queue to disk on this thread, if no other one is at it.
+    /// Writes the queue to disk on this thread, if no other thread is writing.
     fn write_if_nobody_does(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         if queue.writes == Writes::Nobody {
             queue.writes = Writes::Caller;
@@ -189,8 +189,8 @@ impl Shared {
         }
     }
 
-    /// Puts the entry into the queue and has the log's own thread write it. Without room it is
-    /// given back, and the waker is called when there is some.
+    /// Puts the entry into the queue for the log's own thread. If the queue is full, the entry is
+    /// returned, and the waker is called when there is space.
     pub fn enqueue(self: &Arc<Self>, entry: Entry, waker: Option<&Waker>) -> Admission {
         let mut queue = self.queue();
         let admission = self.admit(&mut queue, entry);
@@ -214,7 +214,7 @@ impl Shared {
     pub fn append_all(self: &Arc<Self>, entries: Vec<Entry>) -> Vec<Result<Receipt, AuditFailed>> {
         let mut queue = self.queue();
         let mut full = false;
-        // Behind one that finds no room none may slip in.
+        // Entries must not overtake one that waits for space.
         let mut admit = |entry| {
             if full {
                 return Admission::Full(entry);
@@ -232,7 +232,7 @@ impl Shared {
         }
         let receipt = |admission| match admission {
             Admission::Queued(place) => place.receipt(place.batch.wait()),
-            Admission::Refused(fate) => Place::nowhere().receipt(fate),
+            Admission::Refused(fate) => BatchPosition::nowhere().receipt(fate),
             Admission::Full(entry) => self.append(entry),
         };
         admissions.into_iter().map(receipt).collect()
@@ -257,7 +257,7 @@ impl Shared {
         drop(queue);
         self.work.notify_all();
         if let Some(thread) = thread {
-            // A panic there was caught and told already.
+            // A panic in the thread was already caught and reported.
             let _ = thread.join();
         }
         let sealed = self.finish();
@@ -316,7 +316,7 @@ impl Shared {
         let index = queue.entries.len() as u64;
         queue.bytes += entry.len();
         queue.entries.push(entry);
-        Admission::Queued(Place { batch: Arc::clone(&queue.batch), index })
+        Admission::Queued(BatchPosition { batch: Arc::clone(&queue.batch), index })
     }
 
     fn take(&self, queue: &mut Queue) -> Taken {
@@ -328,7 +328,7 @@ impl Shared {
         Taken { entries, batch: std::mem::take(&mut queue.batch), wakers }
     }
 
-    /// Lets the log's own thread go on with what has gathered.
+    /// Wakes the log's own thread for the next batch.
     fn hand_over(self: &Arc<Self>) {
         let mut queue = self.queue();
         if queue.entries.is_empty() {
@@ -345,7 +345,7 @@ impl Shared {
             self.work.notify_one();
             return;
         }
-        // Without a thread the caller goes on until nothing is left.
+        // Without a thread, the caller writes until the queue is empty.
         while !queue.entries.is_empty() {
             let taken = self.take(&mut queue);
             drop(queue);
@@ -359,7 +359,7 @@ impl Shared {
     fn rest<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         if queue.closes_itself {
             drop(queue);
-            // Nobody is left to hear of an error but the alarm, which has.
+            // The alarm has already reported an error.
             let _ = self.finish();
             queue = self.queue();
         }
@@ -375,7 +375,7 @@ impl Shared {
         queue
     }
 
-    /// To notify costs a system call even if nobody waits.
+    /// Notifying costs a system call even if no thread waits.
     fn tell_change(&self, queue: &Queue) {
         if queue.waiting > 0 {
             self.change.notify_all();

@@ -70,7 +70,7 @@ impl<'a> Summary<'a> {
         self.fault.code.as_deref()
     }
 
-    /// What the client was told.
+    /// The message that the client got.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.fault.message.as_deref()
@@ -107,10 +107,9 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Calls `each` with every record of a log, from the oldest on, after all of it was checked:
-/// nothing is given out of a log that does not hold. Older segments may be archived, and what a
-/// crash left at the end is passed over. An error of `each` ends it. What is written meanwhile is
-/// not among them.
+/// Calls `each` with every record of a log, the oldest first, after the whole log was verified: no
+/// record of an invalid log is passed on. Older segments may be archived, and torn bytes at the end
+/// are skipped. An error of `each` stops it. Records that are written meanwhile are not included.
 pub fn each_line<E>(
     storage: &dyn Storage,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,

@@ -1,6 +1,7 @@
-//! Reading a log that somebody may have tampered with: each line must continue the chain, and the
-//! first that does not, or is not what was signed, ends it. A forged line is found at the next
-//! checkpoint at the latest, so a caller shows lines only once all that was asked for is read.
+//! Reads a log that may have been tampered with. Each line must continue the chain; the first that
+//! does not, or that does not match a checkpoint, is an error. A forged line is detected at the
+//! next checkpoint at the latest, so callers only show lines after reading everything that was
+//! requested.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// At the beginning of a segment. A checkpoint must vouch for what came before it.
+    /// Begins at the start of a segment. A checkpoint must cover the lines before it.
     pub fn new(storage: &'s dyn Storage, segment: u64) -> Result<Self, Box<Finding>> {
         let check = Check::new(checkpoints(storage, 0)?);
         Ok(Self { storage, check, segment, offset: 0 })
@@ -55,7 +56,7 @@ impl<'s> Reader<'s> {
         self.offset
     }
 
-    /// How many records of the log come before that line.
+    /// How many records of the log precede that line.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.check.records()
@@ -86,14 +87,14 @@ impl<'s> Reader<'s> {
         self.offset = 0;
     }
 
-    /// Reads to the present end of the segment, and tells whether more may come. An error of
-    /// `each` ends it, and is given back.
+    /// Reads to the present end of the segment and returns whether more may follow. An error of
+    /// `each` stops it and is returned.
     pub fn read_segment<E>(
         &mut self,
         mut each: impl FnMut(&Line<'_>) -> Result<(), E>,
     ) -> Result<Result<bool, E>, Box<Finding>> {
         let opened = segments::open_at(self.storage, self.segment, self.offset);
-        // Between two segments there is no live one for a moment.
+        // Between two segments, the live one is missing for a moment.
         let Some(segment) = opened.map_err(|e| finding(self.storage, "", e.into()))? else {
             return Ok(Ok(true));
         };
@@ -141,7 +142,8 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// What is there to read, and how much of it was signed before: so much must be found.
+/// Which segments exist, and how many records were signed before reading: at least these must be
+/// found.
 pub struct Extent {
     /// The numbers of the segments, the live one last.
     pub present: Vec<u64>,
@@ -151,14 +153,15 @@ pub struct Extent {
 impl Extent {
     /// Looks into the directory.
     pub fn of(storage: &dyn Storage) -> Result<Self, Box<Finding>> {
-        // The other way round, what is signed and written between the two would seem to be gone.
+        // In the other order, records that are written and signed in between would seem to be
+        // missing.
         let signed = checkpoints(storage, u64::MAX)?.sealed();
         let present = segments::present(storage);
         let present = present.map_err(|e| finding(storage, "", e.into()))?;
         Ok(Self { present, signed })
     }
 
-    /// Whether a reader that came to the end found all of it.
+    /// Whether a reader at the end has found all records.
     pub fn expect_all(&self, reader: &Reader<'_>) -> Result<(), Box<Finding>> {
         let (have, sealed) = (reader.records(), self.signed);
         let signed = reader.check.checkpoints.last().map(|last| &*last.log);
@@ -176,8 +179,8 @@ impl Extent {
     }
 }
 
-/// Calls `each` with every line of the log. Segments may be missing: each one stands for itself,
-/// since a checkpoint vouches for what its first line says of those before it.
+/// Calls `each` with every line of the log. Segments may be missing: each can be checked
+/// independently, because a checkpoint covers what its first line says about the lines before.
 pub(crate) fn read_all<E>(
     storage: &dyn Storage,
     mut each: impl FnMut(&Line<'_>) -> Result<(), E>,
@@ -199,7 +202,7 @@ pub(crate) fn read_all<E>(
     Ok(Ok(()))
 }
 
-/// The log's checkpoints; the signatures of those over at least so many records are checked.
+/// The log's checkpoints. Signatures are checked if they cover at least this many records.
 fn checkpoints(storage: &dyn Storage, from: u64) -> Result<Checkpoints, Box<Finding>> {
     let wrong = |why: Wrong| finding(storage, CHECKPOINTS, why);
     let bytes = contents(storage, CHECKPOINTS)?.unwrap_or_default();

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::audit::call::Call;
-use crate::audit::exact;
 use crate::audit::failure::{FaultRecord, PrivateSide};
 use crate::audit::hash::Hash;
+use crate::audit::json_writer;
 use crate::audit::line::LONGEST_LINE;
 use crate::audit::segments::SEGMENT;
 use crate::edge;
@@ -31,8 +31,8 @@ use crate::edge;
 pub struct Entry(Vec<u8>);
 
 impl Entry {
-    /// A failure: the fault in its JSON form, with origin and outcome always (A6); its private
-    /// side without credentials; and what is known of the call.
+    /// A failure: the fault in its JSON form, with origin and outcome always (A6); its private side
+    /// without credentials; and what is known about the call.
     #[must_use]
     pub fn fault(fault: &Fault, call: &Call) -> Self {
         let contract = fault.contract();
@@ -42,15 +42,15 @@ impl Entry {
             contract_version: &contract.version,
             category: &fault.code().category,
             alert: fault.code().alert_of(fault.public().origin),
-            fault: &told(fault),
+            fault: &recorded(fault),
             private: PrivateSide::of(fault, PRIVATE_BYTES, PRIVATE_DEPTH),
             call,
         };
         Self::failure(&record).filter(Self::fits).unwrap_or_else(|| Self::shortened(&record))
     }
 
-    /// Something worth writing down that is no failure of its own, such as a late reply. The
-    /// name is a short word; the facts are any JSON, from which credentials are taken out.
+    /// Something notable that is not a failure, such as a late reply. The name is a short word; the
+    /// facts are any JSON, from which credentials are removed.
     #[must_use]
     pub fn event(name: &str, incident: Option<&str>, facts: &Value, redactor: &Redactor) -> Self {
         let cut = |facts| {
@@ -98,7 +98,7 @@ impl Entry {
 
     fn of<T: Serialize>(record: &T) -> Option<Self> {
         let mut json = Vec::with_capacity(1024);
-        exact::write(record, &mut json).ok()?;
+        json_writer::write(record, &mut json).ok()?;
         json.remove(0);
         Some(Self::with_short_homes(json))
     }
@@ -109,7 +109,7 @@ impl Entry {
         Some(Self::with_short_homes(json))
     }
 
-    /// A record tells nothing of whose home directory it was (U2).
+    /// A record does not show whose home directory it was (U2).
     fn with_short_homes(json: Vec<u8>) -> Self {
         let short =
             str::from_utf8(&json).ok().and_then(|text| match shorten_home(text, edge::home()) {
@@ -123,8 +123,8 @@ impl Entry {
         self.0.len() <= LONGEST_LINE - ROOM_FOR_HEAD
     }
 
-    /// A contract may allow more than a line holds. Then the long parts are cut, and the record
-    /// still tells who, what and when.
+    /// A contract may allow more text than fits in a line. Then long parts are cut, and the record
+    /// still shows who, what and when.
     fn shortened(record: &FaultRecord<'_>) -> Self {
         let short = |v: &Value| bound::json(v.clone(), 4, SHORT_BYTES);
         let mut report = record.fault.clone();
@@ -139,7 +139,7 @@ impl Entry {
         Self::failure(&record).filter(Self::fits).unwrap_or_else(Self::unwritable)
     }
 
-    /// Nothing that is written here can fail to be JSON. Should it ever, the log says so.
+    /// Entries are always valid JSON. If one is not, the log records that.
     fn unwritable() -> Self {
         Self(br#""type":"event","name":"unwritable"}"#.to_vec())
     }
@@ -147,16 +147,15 @@ impl Entry {
 
 /// How much of a private text is written down.
 const PRIVATE_BYTES: usize = 16 * 1024;
-/// How much of each part is kept of a record that is too long.
+/// How much of each part of a record that is too long is kept.
 const SHORT_BYTES: usize = 4 * 1024;
 const EVENT_BYTES: usize = 16 * 1024;
 const EVENT_DEPTH: usize = 16;
 const PRIVATE_DEPTH: usize = 16;
 const ROOM_FOR_HEAD: usize = 512;
 
-/// The fault's own JSON. Who raised it without saying whose it is was the tool, and then nobody
-/// knows how far it got.
-fn told(fault: &Fault) -> Cow<'_, Report> {
+/// The fault's JSON. Without an origin, the tool raised it; then how far the call got is unknown.
+fn recorded(fault: &Fault) -> Cow<'_, Report> {
     let mut report = Cow::Borrowed(fault.public());
     if report.origin.is_none() || report.outcome.is_none() {
         let report = report.to_mut();
@@ -182,7 +181,7 @@ struct SegmentRecord<'a> {
     before: Option<&'a Before>,
 }
 
-/// What a segment's first line says of all that came before.
+/// What a segment's first line says about the lines before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Before {
     /// How many records there were.
@@ -223,7 +222,7 @@ struct GapRecord<'a> {
     gap: &'a Gap,
 }
 
-/// Failures that were answered without being recorded, because the log was told to fail open.
+/// Failures that were answered without being recorded, because the log is set to fail open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
     /// How many.

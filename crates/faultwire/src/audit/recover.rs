@@ -1,4 +1,4 @@
-//! Looking at a log before it is opened: where it ends, and whether it is what was signed.
+//! Examines a log before it is opened: where it ends, and whether it matches what was signed.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::audit::storage::Storage;
 
 /// Where a log ends.
 pub(crate) struct Found {
-    /// The end of the chain; none when there is no log yet.
+    /// The end of the chain; none if there is no log yet.
     pub chain: Option<Chain>,
     /// The number of the last segment that has a first line.
     pub segment: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Found {
     pub born: String,
     /// Whether the live segment has its first line.
     pub live: bool,
-    /// How many records come before that segment.
+    /// How many records precede that segment.
     pub base: u64,
     /// Where in the live file the last batch begins that was written to it.
     pub batch: u64,
@@ -39,8 +39,8 @@ pub(crate) struct Found {
     pub torn_checkpoint: bool,
 }
 
-/// Finds the end of the log. Only the last segment is read: the tree over all before it stands in
-/// its first line, and a checkpoint vouches for that.
+/// Finds the end of the log. Only the last segment is read: its first line has the tree over all
+/// lines before it, and a checkpoint covers that tree.
 pub(crate) fn examine(storage: &dyn Storage, key: Option<&PublicKey>) -> Result<Found, OpenError> {
     let names = storage.names().map_err(OpenError::io(storage.place(), "", "list it"))?;
     let (checkpoints, torn_checkpoint) = read_checkpoints(storage, &names)?;
@@ -114,7 +114,7 @@ fn read_checkpoints(
 
 /// What was found in a file.
 enum Scan {
-    /// No first line, and perhaps something that is none.
+    /// No first line, and perhaps bytes that are not one.
     Empty {
         torn: bool,
     },
@@ -182,11 +182,11 @@ struct Pass<'a> {
 }
 
 enum Run {
-    /// There is no first line.
+    /// The first line is missing.
     Empty { torn: bool },
     /// All lines are good.
     Whole(End),
-    /// From this offset on there is what a crash may have left.
+    /// The offset of bytes that a crash may have left.
     Torn {
         at: u64,
         /// Whether the line before it is known to be whole.
@@ -246,7 +246,7 @@ impl Pass<'_> {
         Ok(Run::Whole(end))
     }
 
-    /// The segment's first line, and the chain as it stands after it.
+    /// The segment's first line, and the chain after it.
     fn first_line(&self, lines: &mut FileLines) -> Result<Option<End>, OpenError> {
         let Some(line) = lines.next_line().map_err(self.io())? else { return Ok(None) };
         let damaged = |why| OpenError::Damaged { path: self.path(), line: 1, why };
@@ -277,8 +277,8 @@ impl Pass<'_> {
         Ok(Some(End { chain, segment, born, base, batch: 0, good, torn: false }))
     }
 
-    /// A first line is on disk before anything follows it: so if something does, it was no crash
-    /// that took the first line.
+    /// A first line is on disk before other lines are written, so if lines follow, a crash did not
+    /// damage the first one.
     fn nothing_follows(&self, lines: &mut FileLines) -> Result<Option<End>, OpenError> {
         while let Some(line) = lines.next_line().map_err(self.io())? {
             if Head::read(line.raw).is_ok() {
@@ -298,8 +298,8 @@ impl Pass<'_> {
         }
     }
 
-    /// A crash takes only what was not yet on disk. A line that was written when the bad one was
-    /// on disk already, or a signature over it, shows that this was no crash.
+    /// A crash only damages what was not yet on disk. If a later line says that the bad one was on
+    /// disk, or a signature covers it, the damage is not from a crash.
     fn judge(&self, bad: &Bad, lines: &mut FileLines) -> Result<Run, OpenError> {
         let mut synced = bad.synced.max(self.sealed.sealed());
         while let Some(line) = lines.next_line().map_err(self.io())? {
@@ -357,7 +357,7 @@ impl Last {
 
 const UNFINISHED: Broken = Broken::Head(BadHead::Shape { expected: "a whole record" });
 
-/// Whether a crash may have left this of a first line: a part of it, or holes where it should be.
+/// Whether these may be the remains of a first line after a crash: a part of it, or zero bytes.
 fn may_be_torn(raw: &[u8]) -> bool {
     const START: &[u8] = b"{\"v\":";
     let part = !raw.is_empty() && START.starts_with(raw);

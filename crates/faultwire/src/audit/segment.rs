@@ -1,4 +1,4 @@
-//! The files of a log: the live segment, the full ones beside it, and what belongs to them.
+//! The files of a log: the live segment, full segments, and other files.
 
 use crate::audit::hash::Hash;
 
@@ -29,7 +29,7 @@ pub fn number(name: &str) -> Option<u64> {
     (full(number) == name).then_some(number)
 }
 
-/// Whether a file with this name holds records.
+/// Whether a file with this name has records.
 #[must_use]
 pub fn is_record_file(name: &str) -> bool {
     name == LIVE || number(name).is_some()

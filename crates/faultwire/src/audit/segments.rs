@@ -1,4 +1,4 @@
-//! The segments of a log in order, also while somebody writes it.
+//! The segments of a log in order, also while it is being written.
 
 use std::io::{self, Read};
 
@@ -47,13 +47,13 @@ impl SegmentLine {
             return None;
         }
         let line: Self = serde_json::from_slice(&[b"{", body].concat()).ok()?;
-        // Nothing comes before the first segment, and something before every other.
+        // Only the first segment has no lines before it.
         ((line.segment == 1) == line.before.is_none()).then_some(line)
     }
 }
 
-/// The numbers of the segments that are there, in order, the live one last. A full segment that
-/// has the live one's number, a later one or 0 is no part of the log, and not among them.
+/// The numbers of the existing segments, in order, the live one last. Full segments with the live
+/// one's number, a later one or 0 do not belong to the log and are left out.
 pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
     let mut live = live_number(storage)?;
     for _ in 0..ATTEMPTS {
@@ -72,7 +72,7 @@ pub fn present(storage: &dyn Storage) -> io::Result<Vec<u64>> {
         }
         return Ok(numbers);
     }
-    Err(io::Error::other("its segments change faster than they can be listed; try again"))
+    Err(io::Error::other("the log's segments changed while they were being listed; try again"))
 }
 
 /// How often a directory is looked at again that changes meanwhile.

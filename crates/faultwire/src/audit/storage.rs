@@ -18,9 +18,9 @@ pub(crate) use regular::{read as open_regular, update as open_to_update};
 pub trait Storage: Send + Sync + 'static {
     /// Makes the directory if it is not there.
     fn prepare(&self) -> io::Result<()>;
-    /// Takes the writer's lock, and says in it who holds it.
+    /// Locks the log for writing, and writes the holder's name into the lock file.
     fn lock(&self, holder: &str) -> Result<Box<dyn Send + Sync>, LockError>;
-    /// Who holds the lock, if anybody does.
+    /// Who holds the lock, if it is locked.
     fn holder(&self) -> Option<String>;
     /// The names of the files.
     fn names(&self) -> io::Result<Vec<String>>;
@@ -36,7 +36,7 @@ pub trait Storage: Send + Sync + 'static {
     }
     /// Opens a file to write at its end, and makes it if it is not there.
     fn append(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
-    /// Makes a new file to write, in the place of whatever has the name.
+    /// Creates a new file for writing, replacing any file of this name.
     fn create(&self, name: &str, access: Access) -> io::Result<Box<dyn Tail>>;
     /// Writes these bytes into the midst of a file.
     fn overwrite(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
@@ -54,7 +54,7 @@ pub trait Tail: Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Returns once everything written is on disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Drops what lies behind `len`.
+    /// Removes the bytes after `len`.
     fn cut(&mut self, len: u64) -> io::Result<()>;
     /// Whether the file can still be found under its name, and has this length.
     fn is_in_place(&self, len: u64) -> io::Result<bool>;
@@ -63,7 +63,7 @@ pub trait Tail: Send {
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody who may look into the directory.
+    /// All users who can read the directory.
     Public,
     /// The owner alone.
     Owner,
@@ -72,8 +72,8 @@ pub enum Access {
 /// Why the lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else writes this log.
-    #[error("held by {0}")]
+    /// Another process writes this log.
+    #[error("in use by {0}")]
     Held(String),
     /// The lock file cannot be used.
     #[error(transparent)]
@@ -97,7 +97,7 @@ impl Storage for Disk {
     fn prepare(&self) -> io::Result<()> {
         match fs::metadata(&self.dir) {
             Ok(found) if found.is_dir() => return regular::expect_own_directory(&found),
-            Ok(_) => return Err(io::Error::other("a file stands in its place")),
+            Ok(_) => return Err(io::Error::other("a file of this name already exists")),
             Err(_) => {}
         }
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|p| !p.exists()).collect();
@@ -110,9 +110,9 @@ impl Storage for Disk {
         let path = self.dir.join(segment::LOCK);
         let file = regular::update(&path, true)?;
         take(&file, &path)?;
-        // A lock on a file that lost its name meanwhile keeps nobody away.
+        // A lock on a file that was unlinked meanwhile protects nothing.
         if identity(&fs::symlink_metadata(&path)?) != identity(&file.metadata()?) {
-            return Err(io::Error::other("another file was put in the lock's place").into());
+            return Err(io::Error::other("the lock file was replaced").into());
         }
         file.set_len(0)?;
         (&file).write_all(format!("{holder}\n").as_bytes())?;
@@ -123,7 +123,7 @@ impl Storage for Disk {
         let path = self.dir.join(segment::LOCK);
         let file = regular::read(&path).ok()?;
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => Some(told(&path)),
+            Err(TryLockError::WouldBlock) => Some(holder(&path)),
             Ok(()) | Err(TryLockError::Error(_)) => None,
         }
     }
@@ -208,8 +208,8 @@ impl Tail for DiskTail {
     }
 }
 
-/// Takes the lock. A reader that looks who holds it has it for a moment, too, so one refusal is
-/// not believed.
+/// Locks the file. A reader that checks for a writer locks it for a moment, too, so it is tried
+/// more than once.
 fn take(file: &File, path: &Path) -> Result<(), LockError> {
     for attempt in 1.. {
         match file.try_lock() {
@@ -217,7 +217,7 @@ fn take(file: &File, path: &Path) -> Result<(), LockError> {
             Err(TryLockError::WouldBlock) if attempt < 5 => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held(told(path))),
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held(holder(path))),
             Err(TryLockError::Error(e)) => return Err(e.into()),
         }
     }
@@ -225,13 +225,13 @@ fn take(file: &File, path: &Path) -> Result<(), LockError> {
 }
 
 /// What the lock file says of its holder.
-fn told(lock: &Path) -> String {
+fn holder(lock: &Path) -> String {
     const LONGEST: u64 = 1024;
-    let mut told = String::new();
+    let mut holder = String::new();
     // A holder that cannot be read is still one.
-    let _ = regular::read(lock).and_then(|file| file.take(LONGEST).read_to_string(&mut told));
-    let told = told.trim();
-    if told.is_empty() { "another process".to_owned() } else { told.to_owned() }
+    let _ = regular::read(lock).and_then(|file| file.take(LONGEST).read_to_string(&mut holder));
+    let holder = holder.trim();
+    if holder.is_empty() { "another process".to_owned() } else { holder.to_owned() }
 }
 
 fn parent(path: &Path) -> &Path {
@@ -246,7 +246,7 @@ fn sync_directory(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// A log tells more than its clients hear, so a new directory is for its owner alone.
+/// A log has more than its clients may see, so only its owner can read a new directory.
 #[cfg(unix)]
 fn create_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -258,7 +258,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
-/// What a file keeps under whichever name: its device and its number there.
+/// What identifies a file independently of its name: its device and inode.
 type Identity = (u64, u64);
 
 #[cfg(unix)]
@@ -267,7 +267,7 @@ fn identity(found: &fs::Metadata) -> Identity {
     (found.dev(), found.ino())
 }
 
-/// Elsewhere a directory cannot be opened; its names are made to last by the system itself.
+/// On other systems a directory cannot be opened; the system makes its names durable.
 #[cfg(not(unix))]
 fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())

@@ -7,21 +7,21 @@ use std::task::{Context, Poll};
 use crate::audit::batch::Fate;
 use crate::audit::error::AuditFailed;
 use crate::audit::log::Receipt;
-use crate::audit::queue::{Admission, Place, Shared};
+use crate::audit::queue::{Admission, BatchPosition, Shared};
 use crate::audit::record::Entry;
 
-/// Tells when a record is on disk: await it with any runtime, or [`wait`](Ticket::wait) with none.
-/// Once it is in the queue the record is written, whether the ticket is kept or not.
-#[must_use = "only the ticket tells whether the record is on disk"]
+/// Resolves when a record is on disk: await it with any runtime, or call [`wait`](Ticket::wait)
+/// without one. Once the record is in the queue it is written, even if the ticket is dropped.
+#[must_use = "only the ticket says whether the record is on disk"]
 pub struct Ticket {
     shared: Arc<Shared>,
     state: State,
 }
 
 enum State {
-    /// There was no room in the queue.
+    /// The queue was full.
     Outside(Entry),
-    Queued(Place),
+    Queued(BatchPosition),
     Over(Fate),
     Told,
 }
@@ -37,7 +37,7 @@ impl Ticket {
         match self.state {
             State::Outside(entry) => self.shared.append(entry),
             State::Queued(place) => place.receipt(place.batch.wait()),
-            State::Over(fate) => Place::nowhere().receipt(fate),
+            State::Over(fate) => BatchPosition::nowhere().receipt(fate),
             State::Told => Err(AuditFailed::closed()),
         }
     }
@@ -73,7 +73,7 @@ impl Future for Ticket {
                     Poll::Pending
                 }
             },
-            State::Over(fate) => Poll::Ready(Place::nowhere().receipt(fate)),
+            State::Over(fate) => Poll::Ready(BatchPosition::nowhere().receipt(fate)),
             State::Told => Poll::Ready(Err(AuditFailed::closed())),
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::audit::hash::Hash;
 
-/// The roots of the perfect subtrees that the leaves so far make, the largest first. That is all
-/// one needs to add leaves and to know the root.
+/// The roots of the perfect subtrees that the leaves so far make, the largest first. They are
+/// sufficient to add leaves and to compute the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontier {
     size: u64,

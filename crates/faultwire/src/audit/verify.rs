@@ -19,7 +19,7 @@ use crate::audit::segment::{self, CHECKPOINTS, LIVE, PUBLIC_KEY};
 use crate::audit::segments;
 use crate::audit::storage::Storage;
 
-/// A log that holds.
+/// A valid log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// The log's id.
@@ -34,7 +34,7 @@ pub struct Verified {
     pub checkpoints: u64,
     /// How many records the last of them covers.
     pub sealed: u64,
-    /// The key that the signatures were checked with, and where it came from.
+    /// The key that the signatures were checked with.
     pub key: Option<String>,
     /// The first record that is there, where older segments were taken away.
     pub first: u64,
@@ -63,14 +63,14 @@ fn at(line: Option<u64>) -> String {
 /// How a log is to be verified.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
-    /// The key that must have signed. Without one, the key beside the log is taken, which shows
-    /// accidents, but nothing that was done by somebody who could write to the directory.
+    /// The key that must have signed. Without one, the key in the log's directory is used: this
+    /// detects accidents, but not changes by someone who can write to the directory.
     pub key: Option<PublicKey>,
     /// Older segments may have been taken away.
     pub archived: bool,
 }
 
-/// Verifies a whole log. `progress` is told how many bytes were read since it was last called.
+/// Verifies a whole log. `progress` gets the number of bytes that were read since its last call.
 pub fn verify(
     storage: &dyn Storage,
     expect: &Expect,
@@ -94,8 +94,8 @@ impl Walk<'_> {
             let cut = Check::new(checkpoints).cut();
             return Err(self.finding("", cut.unwrap_or(Wrong::Nothing)));
         };
-        // A busy writer begins segments faster than they can be read: what counts is what there
-        // was at the beginning.
+        // A busy writer may begin segments faster than they can be read, so only those that existed
+        // at the beginning count.
         let last = there.last().copied().unwrap_or(first);
         if key.is_none() && !checkpoints.all.is_empty() {
             return Err(self.finding(PUBLIC_KEY, Wrong::NoKey));
@@ -143,9 +143,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// No full segment comes after the live one, or before the first, also while a writer closes
-    /// segments: the names are listed before the live one is looked at, so all that are among them
-    /// are older than it.
+    /// Full segments must not have a number after the live one or before the first, also while a
+    /// writer closes segments: the names are listed before the live one is read, so all of them are
+    /// older.
     fn no_strays(&self, verified: u64) -> Result<(), Finding> {
         let mut strays = Vec::new();
         for _ in 0..LOOKS {
@@ -155,7 +155,7 @@ impl Walk<'_> {
             let newest = live.map_or(verified, |live| live - 1);
             strays = segment::numbers(&names);
             strays.retain(|number| *number == 0 || *number > newest);
-            // Between two segments there is no live one for a moment.
+            // Between two segments, the live one is missing for a moment.
             if strays.is_empty() || live.is_some() || self.storage.holder().is_none() {
                 break;
             }
@@ -201,13 +201,13 @@ impl Walk<'_> {
         file: Box<dyn Read + Send>,
     ) -> Result<(), Finding> {
         let mut lines = Lines::new(file);
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let line = lines.next_line().map_err(|e| self.finding(name, e.into()))?;
             let Some(line) = line else { break };
-            if line.offset - told > TELL_EVERY {
-                (self.progress)(line.offset - told);
-                told = line.offset;
+            if line.offset - reported > TELL_EVERY {
+                (self.progress)(line.offset - reported);
+                reported = line.offset;
             }
             let (mut number, shape) = (line.number, line.shape);
             if let Err(why) = check.line(&line) {
@@ -217,7 +217,7 @@ impl Walk<'_> {
                     check.growing = true;
                     break;
                 }
-                // Opening repairs only what nobody signed.
+                // Opening only repairs lines that were not signed.
                 let sealed = check.checkpoints.sealed() > check.records();
                 let why = match why {
                     Wrong::Unfinished if sealed || name != LIVE => Wrong::Cut,
@@ -231,7 +231,7 @@ impl Walk<'_> {
                 return Err(Finding { line, good, ..self.finding(name, why) });
             }
         }
-        (self.progress)(lines.offset() - told);
+        (self.progress)(lines.offset() - reported);
         let empty = lines.offset() == 0 && name == LIVE;
         check.end().map_err(|why| {
             let why = if empty { check.cut().unwrap_or(Wrong::NoLive) } else { why };
@@ -273,8 +273,9 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a line that does not fit the one before it is what it was: if it is, the one after it
-/// names its hash. Of the last one nobody can tell, and more often a text is changed than a hash.
+/// Whether a line that does not match the one before is itself unchanged: then the line after it
+/// has its hash. For the last line this is unknown; a changed text is more likely than a changed
+/// hash.
 fn is_whole(line: Hash, after: &mut Lines<Box<dyn Read + Send>>) -> bool {
     match after.next_line() {
         Ok(Some(next)) => Head::read(next.raw).is_ok_and(|(head, _)| head.prev == line),
@@ -282,7 +283,7 @@ fn is_whole(line: Hash, after: &mut Lines<Box<dyn Read + Send>>) -> bool {
     }
 }
 
-/// The number of the first whole line that is no JSON, and why.
+/// The number of the first complete line that is not JSON, and why.
 fn first_that_is_no_json(file: Box<dyn Read + Send>) -> Option<(u64, String)> {
     let mut lines = Lines::new(file);
     // What cannot be read is found by the other thread, too.

@@ -35,9 +35,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens the log in the directory, or begins one. Torn bytes at its end are moved aside; a
-    /// log that is not what was signed is refused.
-    /// Whoever had it open before takes it up only as it was left, or longer.
+    /// Opens the log in the directory, or creates one. Torn bytes at its end are moved aside; a log
+    /// that does not match what was signed is refused. If this process had it open before, it must
+    /// not be shorter than it was.
     pub fn open(
         storage: &Arc<dyn Storage>,
         options: &Arc<Options>,
@@ -101,7 +101,7 @@ impl Writer {
         Ok(first)
     }
 
-    /// Signs what is on disk, if enough has come since the last time.
+    /// Signs what is on disk, if enough records were written since the last checkpoint.
     pub fn seal_if_due(&mut self) -> Result<(), AuditFailed> {
         if self.chain.next() - self.sealed < self.options.checkpoint_every {
             Ok(())
@@ -110,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// Signs what is on disk, if anything has come since the last time.
+    /// Signs what is on disk, if any records were written since the last checkpoint.
     pub fn seal(&mut self) -> Result<(), AuditFailed> {
         let size = self.chain.next();
         if size == self.sealed {
@@ -186,7 +186,7 @@ impl Writer {
         self.live.write(&self.buffer).map_err(self.failed(LIVE, "write to it"))?;
         self.live.sync().map_err(self.failed(LIVE, "sync it"))?;
         let len = self.bytes + self.buffer.len() as u64;
-        if self.live.is_in_place(len).map_err(self.failed(LIVE, "look at it"))? {
+        if self.live.is_in_place(len).map_err(self.failed(LIVE, "check it"))? {
             return Ok(());
         }
         Err(AuditFailed::gone(self.storage.place().join(LIVE)))
@@ -203,14 +203,14 @@ struct Files {
     checkpoints: Box<dyn Tail>,
 }
 
-/// The steps of opening that come before the first record.
+/// The steps of opening before the first record.
 struct Opening<'a> {
     storage: &'a dyn Storage,
     options: &'a Options,
     left: Option<&'a Left>,
 }
 
-/// A log as somebody left it who now opens it anew.
+/// The state of a log when this process closed it, before it opens it again.
 pub(crate) struct Left {
     pub log: String,
     pub key: Arc<Key>,
@@ -243,7 +243,7 @@ impl Opening<'_> {
         Err(OpenError::Replaced(self.storage.place().to_owned()))
     }
 
-    /// A key for a log that has none, and that nobody has signed.
+    /// A key for a log that has no key and no signature.
     fn new_key(&self, found: &Found, log: &str) -> Result<Arc<Key>, OpenError> {
         if found.checkpoints.last().is_some() {
             return Err(OpenError::NoKey(self.storage.place().join(KEY)));
@@ -264,14 +264,14 @@ impl Opening<'_> {
         self.put(PUBLIC_KEY, &line, Access::Public)
     }
 
-    /// Keeps the bytes at the end of the live file that are no record.
+    /// Saves the bytes at the end of the live file that are not a record.
     fn set_aside_tail(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
         let seq = found.chain.as_ref().map_or(0, Chain::next);
         let name = |hash: &Hash| segment::torn(seq, hash);
         found.torn.then(|| self.set_aside(LIVE, found.good, name)).transpose()
     }
 
-    /// Keeps the bytes at the end of the checkpoints that are none.
+    /// Saves the bytes at the end of the checkpoints that are not a checkpoint.
     fn set_aside_note(&self, found: &Found) -> Result<Option<Torn>, OpenError> {
         let from = found.checkpoints.len();
         let torn = found.torn_checkpoint;
@@ -299,21 +299,23 @@ impl Opening<'_> {
         Ok(Torn { bytes: bytes.len() as u64, sha256: hash.to_string(), moved_to: name })
     }
 
-    /// Opens the files to write to, cut back to what is good. What is good may be only in memory,
-    /// if the writer before this one was killed or could not sync; and after a failed sync the
-    /// system does not try again. So the ends are written once more, and synced, before anything
-    /// is built on them.
+    /// Opens the files for writing, cut to their valid part. The valid part may only be in memory
+    /// if the previous writer was killed or could not sync, and after a failed sync the system does
+    /// not try again. So the ends are rewritten and synced before anything follows them.
     fn files(&self, found: &Found) -> Result<Files, OpenError> {
-        // The same goes for a name that a segment got: nothing may take its old one before.
+        // The same applies to a renamed segment: its new name must be durable before the old one is
+        // used again.
         self.storage.sync_names().map_err(self.io("", "sync it"))?;
-        let mut live =
-            self.storage.append(LIVE, Access::Owner).map_err(self.io(LIVE, "open it to write"))?;
+        let mut live = self
+            .storage
+            .append(LIVE, Access::Owner)
+            .map_err(self.io(LIVE, "open it for writing"))?;
         let mut checkpoints = self
             .storage
             .append(CHECKPOINTS, Access::Owner)
-            .map_err(self.io(CHECKPOINTS, "open it to write"))?;
-        // The lengths are set even where they look right: a cut whose sync failed is in memory
-        // alone, and what it should have removed would come back behind the records to come.
+            .map_err(self.io(CHECKPOINTS, "open it for writing"))?;
+        // The lengths are set even if they look right: a truncation whose sync failed is only in
+        // memory, and the removed bytes would come back after the next records.
         live.cut(found.good).map_err(self.io(LIVE, "repair it"))?;
         let notes = found.checkpoints.len();
         checkpoints.cut(notes).map_err(self.io(CHECKPOINTS, "repair it"))?;
@@ -353,7 +355,7 @@ impl Opening<'_> {
         Ok(Some(text))
     }
 
-    /// Writes a small file so that it is there whole or not at all.
+    /// Writes a small file atomically.
     fn put(&self, name: &str, line: &str, access: Access) -> Result<(), OpenError> {
         let new = format!("{name}.new");
         let mut file = self.storage.create(&new, access).map_err(self.io(&new, "create it"))?;
@@ -369,7 +371,7 @@ impl Opening<'_> {
     }
 }
 
-/// No key takes more than one short line.
+/// The longest key file; a key is one short line.
 const LONGEST_KEY: u64 = 64 * 1024;
 
 fn new_log_id() -> io::Result<String> {

@@ -1,4 +1,4 @@
-//! From how a handler ended to what its client hears: fault → audit → envelope.
+//! From a handler's outcome to the client's answer: fault → audit → envelope.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,12 +14,13 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::arguments::Misfit;
+use crate::arguments::{Misfit, Schema};
 use crate::audit::{Answer, Call};
 use crate::boundary::Boundary;
 use crate::boundary::slot::{Said, read};
 use crate::edge;
 use crate::failure::Failure;
+use crate::manifest::Manifest;
 use crate::typed::TypedCode;
 use crate::watch::{Ended, observed};
 
@@ -32,8 +33,10 @@ pub(super) struct Asked {
     request: Option<Value>,
     client: Option<String>,
     trace: Option<String>,
-    /// The tool has a schema for its results, which an envelope does not fit.
+    /// The tool has an output schema, which an envelope does not match.
     pub has_output_schema: bool,
+    /// Its `readOnlyHint`, where there is one.
+    pub read_only: Option<bool>,
     /// Asking twice does no harm: only tools have effects, and not all of them.
     pub repeatable: bool,
     /// The server has the tool.
@@ -42,8 +45,8 @@ pub(super) struct Asked {
     pub turn: u64,
 }
 
-/// A failure, and the number of JSON-RPC that it came with.
-pub(super) struct Failed {
+/// A failure and its JSON-RPC number.
+pub(super) struct FailedCall {
     report: Box<Report>,
     number: Option<i64>,
     upstream_code: Option<Value>,
@@ -63,7 +66,7 @@ impl Asked {
         }
     }
 
-    /// One that nothing else is known of.
+    /// A failure without other facts.
     pub(super) fn unasked(method: &'static str) -> Self {
         Self {
             since: edge::now(),
@@ -74,14 +77,15 @@ impl Asked {
             client: None,
             trace: None,
             has_output_schema: false,
+            read_only: None,
             repeatable: true,
             is_known: false,
             turn: 0,
         }
     }
 
-    /// What a reply to it is: the client's own words decide no code (U1).
-    fn seen<C: TypedCode>(&self, reply: &impl Serialize, answers: Answers) -> Option<Failed> {
+    /// The context for classifying a reply: the client's own words do not decide the code (U1).
+    fn seen<C: TypedCode>(&self, reply: &impl Serialize, answers: Answers) -> Option<FailedCall> {
         let line = serde_json::to_string(reply).unwrap_or_default();
         if peek(line.as_bytes()).is_plain_success(C::contract(), answers) {
             return None;
@@ -92,9 +96,10 @@ impl Asked {
             params: Some(&params),
             tool: self.tool.as_deref(),
             has_output_schema: self.has_output_schema,
+            read_only: self.read_only,
             ..CallContext::default()
         };
-        Failed::seen::<C>(&line, &context)
+        FailedCall::seen::<C>(&line, &context)
     }
 
     fn elapsed_ms(&self) -> Option<u64> {
@@ -102,7 +107,7 @@ impl Asked {
     }
 }
 
-impl Failed {
+impl FailedCall {
     /// What a message of rmcp's would be to a client, if it is a failure.
     fn seen<C: TypedCode>(line: &str, context: &CallContext<'_>) -> Option<Self> {
         let failure = peek(line.as_bytes()).judge(C::contract(), context).failure()?;
@@ -112,9 +117,12 @@ impl Failed {
 
     /// Arguments that only the handler found fault with have issues as those have that fail the
     /// schema (W4).
-    pub(super) fn with_issues(mut self) -> Self {
+    pub(super) fn with_issues(mut self, schema: &Schema, asked: &Asked) -> Self {
         if self.report.condition == Some(Condition::InvalidArguments) {
             let said = self.report.message.as_deref().unwrap_or_default();
+            if self.report.hints.is_empty() {
+                self.report.hints = schema.hints_for(asked.arguments.as_ref(), said);
+            }
             let misfit = Misfit::told_by_handler(said);
             self.report.details = Some(misfit.details_with(self.report.details.take()));
         }
@@ -122,13 +130,24 @@ impl Failed {
     }
 }
 
-impl From<Report> for Failed {
+impl FailedCall {
+    /// The declared tool that may have been meant by an unknown name.
+    pub(super) fn with_nearest(mut self, asked: &Asked, manifest: &Manifest) -> Self {
+        if self.report.condition == Some(Condition::UnknownTool) {
+            let near = asked.tool.as_deref().and_then(|tool| manifest.nearest(tool));
+            self.report.hints.nearest = near.map(str::to_owned);
+        }
+        self
+    }
+}
+
+impl From<Report> for FailedCall {
     fn from(report: Report) -> Self {
         Box::new(report).into()
     }
 }
 
-impl From<Box<Report>> for Failed {
+impl From<Box<Report>> for FailedCall {
     fn from(report: Box<Report>) -> Self {
         Self { report, number: None, upstream_code: None }
     }
@@ -156,10 +175,10 @@ pub(super) fn judged<C: TypedCode, T>(
     ended: Ended<Heard<T>>,
     asked: &Asked,
     answers: Answers,
-) -> Result<(T, Option<Said>), Failed> {
+) -> Result<(T, Option<Said>), FailedCall> {
     match ended.or_report::<C>()? {
         (Ok(value), said) => Ok((value, said)),
-        // A handler may have swallowed what another one said.
+        // A handler may have discarded the failure of another one.
         (Err(error), Some(said)) if error.data == serde_json::from_str(&said.text).ok() => {
             Err(said.report.into())
         }
@@ -171,17 +190,17 @@ pub(super) fn judged<C: TypedCode, T>(
     }
 }
 
-/// What a handler returned, and what it said past rmcp.
+/// What a handler returned, and the failure that it passed around rmcp.
 pub(super) type Heard<T> = (Result<T, ErrorData>, Option<Said>);
 
 impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
-    /// Whether a tool's result is a failure, dressed as one or not.
+    /// Whether a tool's result is a failure, reported as one or not.
     pub(super) fn failure_in(
         asked: &Asked,
         result: &CallToolResult,
         said: Option<Said>,
-    ) -> Option<Failed> {
-        // A handler may have swallowed what another one said.
+    ) -> Option<FailedCall> {
+        // A handler may have discarded the failure of another one.
         let text = result.content.first().and_then(|block| Some(&block.as_text()?.text));
         if let Some(said) = said.filter(|said| Some(&said.text) == text) {
             return Some(said.report.into());
@@ -191,14 +210,14 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     }
 
     /// The result of a tool that failed.
-    pub(super) async fn told_as_result(&self, asked: &Asked, failed: Failed) -> CallToolResult {
+    pub(super) async fn told_as_result(&self, asked: &Asked, failed: FailedCall) -> CallToolResult {
         let options = ResultOptions { has_output_schema: asked.has_output_schema, modern: true };
         let answer = self.answer(asked, failed).await;
         read(&answer.fault.result_around(&answer.envelope, options))
     }
 
     /// The error that any other request is answered with.
-    pub(super) async fn told_as_error(&self, asked: &Asked, failed: Failed) -> ErrorData {
+    pub(super) async fn told_as_error(&self, asked: &Asked, failed: FailedCall) -> ErrorData {
         let number = failed.number;
         let answer = self.answer(asked, failed).await;
         let public = answer.fault.public();
@@ -210,7 +229,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         ErrorData::new(ErrorCode(number), message, data)
     }
 
-    /// A success, as a contract has it that wraps them (T1).
+    /// A success, wrapped if the contract wraps successes (T1).
     pub(super) fn dressed(&self, asked: &Asked, result: CallToolResult) -> CallToolResult {
         let contract = C::contract();
         if !contract.wraps_success() {
@@ -235,18 +254,19 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     }
 
     /// Recorded first, then given back to be sent.
-    async fn answer(&self, asked: &Asked, failed: Failed) -> Answer {
-        let Failed { mut report, mut upstream_code, .. } = failed;
+    async fn answer(&self, asked: &Asked, failed: FailedCall) -> Answer {
+        let FailedCall { mut report, mut upstream_code, .. } = failed;
         self.turn_lost(asked, &report.code);
         let undeclared = !self.declares(asked, &report.code);
         if undeclared {
             self.undeclared.fetch_add(1, Ordering::Relaxed);
             let (tool, code) = (asked.tool.as_deref().unwrap_or_default(), &report.code);
-            tracing::error!(tool, code, "the tool does not declare the code that it answers");
+            tracing::error!(tool, code, "the tool answered a code that its manifest does not list");
             if self.settings.is_strict {
                 let known = self.manifest.has(tool);
-                let why = if known { "which it does not declare" } else { "and is not declared" };
-                let what = format!("{tool} answers {code}, {why}");
+                let why =
+                    if known { "which its manifest does not list" } else { "but has no manifest" };
+                let what = format!("{tool} answered {code}, {why}");
                 upstream_code = Some(Value::from(code.as_str()));
                 report = observed::<C>(Condition::Internal, &what);
             }
@@ -271,8 +291,8 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         answer
     }
 
-    /// Whether the code is one that the tool may answer. Servers without a manifest, and requests
-    /// for tools that there are none of, may answer anything.
+    /// Whether the tool may answer this code. Servers without a manifest may answer any code, and
+    /// so may requests for unknown tools.
     fn declares(&self, asked: &Asked, code: &str) -> bool {
         let tool = asked.tool.as_deref().filter(|_| asked.is_known);
         self.manifest.is_empty() || tool.is_none_or(|tool| self.manifest.declares(tool, code))
@@ -307,7 +327,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     }
 }
 
-/// What a tool returned: its structured content, else its text, as JSON if it is some.
+/// What a tool returned: its structured content, otherwise its text, parsed if it is JSON.
 fn data_of(result: &CallToolResult) -> Option<Box<RawValue>> {
     if let Some(structured) = &result.structured_content {
         return to_raw_value(structured).ok();

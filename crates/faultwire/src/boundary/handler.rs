@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use faultwire_contract::{Answers, Aspect, Condition, Hints, Outcome, Report};
+use faultwire_contract::{Answers, Aspect, Condition, Outcome, Report};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CustomNotification, CustomRequest, CustomResult,
@@ -18,7 +18,7 @@ use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
 use crate::boundary::Boundary;
-use crate::boundary::answer::{Asked, Failed, Heard, judged};
+use crate::boundary::answer::{Asked, FailedCall, Heard, judged};
 use crate::boundary::slot::heard;
 use crate::typed::TypedCode;
 use crate::watch::{Ended, caught, observed, watch};
@@ -98,6 +98,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         asked.turn = self.turn();
         asked.arguments = request.arguments.clone().map(Value::Object);
         asked.has_output_schema = tool.as_ref().is_some_and(|tool| tool.output_schema.is_some());
+        asked.read_only = tool.as_ref().and_then(|tool| tool.annotations.as_ref()?.read_only_hint);
         asked.repeatable = tool.as_ref().is_some_and(is_repeatable);
         let against = tool
             .as_ref()
@@ -110,7 +111,8 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
         let ended = watch(handler, self.settings.deadline, cancelled.cancelled()).await;
         let failed = match judged::<C, _>(ended, &asked, Answers::ToolCall) {
             Ok((CallToolResponse::Complete(result), said)) => {
-                match Self::failure_in(&asked, &result, said) {
+                let failed = Self::failure_in(&asked, &result, said);
+                match failed.or_else(|| self.output_mismatch(tool.as_ref(), &result)) {
                     None => {
                         self.turn_over(&asked);
                         return Ok(self.dressed(&asked, result).into());
@@ -121,10 +123,14 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
             Ok((other, _)) => return Ok(other),
             Err(failed) => failed,
         };
-        Ok(self.told_as_result(&asked, failed.with_issues()).await.into())
+        let failed = match &tool {
+            Some(tool) => failed.with_issues(&self.schema(tool), &asked),
+            None => failed.with_nearest(&asked, &self.manifest),
+        };
+        Ok(self.told_as_result(&asked, failed).await.into())
     }
 
-    /// Requests that rmcp cannot read come here, too, tool calls among them.
+    /// Requests that rmcp cannot parse arrive here, too, including tool calls.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -164,7 +170,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let asked = Asked::unasked("subscriptions/listen");
-        // It goes on for as long as somebody listens.
+        // It continues for as long as the client listens.
         let handler = heard(async move { self.inner.listen(context).await });
         let ended = watch(handler, Duration::MAX, std::future::pending()).await;
         self.settle(asked, ended).await
@@ -212,7 +218,7 @@ impl<C: TypedCode, H: ServerHandler> ServerHandler for Boundary<C, H> {
 }
 
 impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
-    /// The end of a request that is no tool call.
+    /// The outcome of a request that is not a tool call.
     async fn settle<T>(&self, asked: Asked, ended: Ended<Heard<T>>) -> Result<T, ErrorData> {
         match judged::<C, _>(ended, &asked, Answers::Other) {
             Ok((value, _)) => Ok(value),
@@ -221,7 +227,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
     }
 
     /// What is wrong with the arguments of a call (W4).
-    fn misfit(&self, tool: &Tool, asked: &Asked) -> Option<Failed> {
+    fn misfit(&self, tool: &Tool, asked: &Asked) -> Option<FailedCall> {
         let schema = self.schema(tool);
         let misfit = match &asked.arguments {
             Some(arguments) => schema.misfit_of(arguments),
@@ -235,10 +241,10 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
             Report {
                 condition: Some(condition),
                 message: Some(misfit.message(name)),
-                hints: Hints { missing: misfit.missing(), ..Hints::default() },
+                hints: misfit.hints(),
                 details: Some(misfit.details()),
                 suggestion: Some(format!(
-                    "Mend the arguments; tools/list has the schema of {name}"
+                    "Fix the arguments; see the inputSchema of {name} in tools/list"
                 )),
                 outcome: Some(Outcome::NotSent),
                 ..Report::new(&contract.code_for(condition, aspect).id)

@@ -1,5 +1,5 @@
-//! The way of a failure from its handler to the boundary, past rmcp, whose results have no place
-//! for what a client must not see.
+//! Passes a failure from its handler to the boundary around rmcp, because rmcp's results have no
+//! place for what a client must not see.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -14,22 +14,22 @@ use crate::failure::Failure;
 use crate::set::CodeSet;
 
 thread_local! {
-    /// What the handler that runs now has said last.
+    /// The last failure of the running handler.
     static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
 }
 
-/// A failure as its handler said it, and the text that rmcp was given for it.
+/// A handler's failure, and the text that rmcp got for it.
 pub(super) struct Said {
     pub report: Box<Report>,
     pub text: String,
 }
 
-/// Runs a handler, and hears what it says past rmcp.
+/// Runs a handler and collects the failure that it passes around rmcp.
 pub(super) async fn heard<T>(handler: impl Future<Output = T>) -> (T, Option<Said>) {
     let mut handler = pin!(handler);
     let mut said = None;
     poll_fn(|context| {
-        // Others run on this thread, too: each has what it said itself.
+        // Other handlers run on this thread, too; each has its own slot.
         let before = SAID.replace(said.take());
         let polled = handler.as_mut().poll(context);
         said = SAID.replace(before);
@@ -47,7 +47,7 @@ impl<S: CodeSet> IntoCallToolResult for Failure<S> {
     }
 }
 
-/// For requests that are no tool calls, such as `initialize`.
+/// For requests that are not tool calls, such as `initialize`.
 impl<S: CodeSet> From<Failure<S>> for ErrorData {
     fn from(failure: Failure<S>) -> Self {
         let (fault, envelope) = said(failure);

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::client::{Ask, Reader, Told};
 
-/// How often one call is sent again when nobody says otherwise.
+/// The default number of retries of a call.
 const RETRIES: u32 = 3;
 
-/// Calls tools, and obeys what their failures say.
+/// Calls tools and follows the retry answers of their failures.
 #[derive(Clone, Debug)]
 pub struct Retrying {
     peer: Peer<RoleClient>,
@@ -51,7 +51,7 @@ impl Retrying {
         }
     }
 
-    /// What an answer tells, if it is a failure.
+    /// Reads an answer, if it is a failure.
     fn failure(&self, answer: &Result<CallToolResult, ServiceError>) -> Option<Told> {
         match answer {
             Ok(result) => {
@@ -62,7 +62,7 @@ impl Retrying {
                 let value = serde_json::to_value(error).unwrap_or(Value::Null);
                 Some(self.reader.error(&value))
             }
-            // The connection itself is no business of a contract.
+            // Failures of the connection itself have no contract.
             Err(_) => None,
         }
     }

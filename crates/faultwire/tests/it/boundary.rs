@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
-use faultwire::contract::{Meta, Profile, Session, Surface};
+use faultwire::contract::{Meta, Profile, Session, Surface, TOOL_FAILURE_META};
+use faultwire::output::Output;
 use faultwire::{Boundary, ResultExt, TypedCode, kaiza, owlclaw, standard, tuitbot, workrail};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomRequest,
-    ListPromptsResult, PaginatedRequestParams,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
+    CustomRequest, ListPromptsResult, PaginatedRequestParams, Tool,
 };
 use rmcp::service::{
     PeerRequestOptions, RequestContext, RoleClient, RoleServer, RunningService, ServiceError,
@@ -147,6 +148,9 @@ impl Pair {
         assert_eq!(result.structured_content.as_ref(), Some(&envelope), "{tool}");
         let meta = serde_json::to_value(&result.meta).unwrap();
         assert_eq!(meta["dev.faultwire/contract"]["name"], C::contract().name, "{tool}");
+        // S5: in every contract that does not forbid it.
+        let failure = meta.get(TOOL_FAILURE_META);
+        assert_eq!(failure.is_some(), C::contract().tool_failure.is_some(), "{tool}");
         envelope
     }
 
@@ -155,6 +159,28 @@ impl Pair {
         let text = std::fs::read_to_string(self.dir.path().join("audit-log.jsonl")).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         lines.filter(|record: &Value| record["type"] == "fault").collect()
+    }
+}
+
+#[tokio::test]
+async fn s4_s5_the_results_of_the_boundary_are_classified() {
+    let pair = Pair::start::<standard::Code>(|b| b.deadline(Duration::from_millis(200))).await;
+    let rows = [
+        ("panics", "reliability", "internal", false),
+        ("hangs", "reliability", "timeout", true),
+        ("nosuch", "capability", "unknown_tool", false),
+    ];
+    for (tool, class, code, retryable) in rows {
+        let result = pair.call(tool, json!({})).await;
+        let failure = &serde_json::to_value(&result.meta).unwrap()[TOOL_FAILURE_META];
+        let told = result.structured_content.unwrap()["error"].take();
+        assert_eq!(failure["class"], class, "{failure}");
+        assert_eq!(failure["code"], code, "{failure}");
+        assert_eq!(failure["retryable"], retryable, "{failure}");
+        assert_eq!(failure["correlationId"], told["incident_id"], "{failure}");
+        assert_eq!(failure["agentGuidance"], told["next"], "{failure}");
+        let warns = failure["agentGuidance"].as_str().unwrap().contains("may have run");
+        assert_eq!(warns, tool != "nosuch", "{failure}");
     }
 }
 
@@ -212,6 +238,14 @@ async fn s4_only_a_tool_that_reads_may_be_called_again_after_a_timeout() {
     assert!(reads["next"].as_str().unwrap().starts_with("Call again"), "{reads}");
     let told = pair.fails::<standard::Code>("greet", json!({})).await["error"].take();
     assert_eq!(told["next"], "Add name, then call again.", "{told}");
+}
+
+#[tokio::test]
+async fn s1_next_names_the_property_that_was_meant() {
+    let pair = Pair::start::<standard::Code>(|b| b).await;
+    let sent = json!({ "nmae": "a" });
+    let told = pair.fails::<standard::Code>("greet", sent).await["error"].take();
+    assert_eq!(told["next"], "Use name if you meant that, then call again.", "{told}");
 }
 
 #[tokio::test]
@@ -391,4 +425,130 @@ async fn k9_a_typed_failure_of_any_request_keeps_what_its_client_must_not_see() 
     let record = pair.records().pop().unwrap();
     assert_eq!(record["fault"]["cause"]["message"], "disk on fire", "{record}");
     assert_eq!(record["fault"]["method"], "prompts/list");
+}
+
+/// What a tool gives back, whatever it declares.
+#[derive(Clone)]
+struct Loose {
+    schema: Value,
+}
+
+impl ServerHandler for Loose {
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let Value::Object(schema) = self.schema.clone() else { panic!("an object") };
+        let tool = Tool::new(name.to_owned(), "Returns its arguments", serde_json::Map::new());
+        Some(if name == "plain" { tool } else { tool.with_raw_output_schema(Arc::new(schema)) })
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let given = Value::Object(request.arguments.unwrap_or_default());
+        Ok(serde_json::from_value::<CallToolResult>(given).unwrap().into())
+    }
+}
+
+/// A client of [`Loose`], and its log.
+async fn loose(output: Option<Output>, schema: Value) -> (RunningService<RoleClient, ()>, Dir) {
+    let dir = Dir::new();
+    let log = Log::open(dir.path(), Options::default()).unwrap();
+    let mut server = Boundary::<standard::Code, _>::new(Loose { schema }, log);
+    if let Some(output) = output {
+        server = server.output(output);
+    }
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move { server.serve(theirs).await.unwrap().waiting().await });
+    (().serve(ours).await.unwrap(), dir)
+}
+
+async fn returns(
+    client: &RunningService<RoleClient, ()>,
+    tool: &'static str,
+    result: &Value,
+) -> Value {
+    let Value::Object(result) = result.clone() else { panic!("an object") };
+    let request = CallToolRequestParams::new(tool).with_arguments(result);
+    let told = client.send_request(CallToolRequest::new(request).into()).await.unwrap();
+    let mut told = serde_json::to_value(&told).unwrap();
+    told.as_object_mut().unwrap().remove("resultType");
+    told
+}
+
+fn records_of(dir: &Dir, kind: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(dir.path().join("audit-log.jsonl")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.filter(|record: &Value| record["type"] == kind).collect()
+}
+
+fn counted() -> Value {
+    json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] })
+}
+
+#[tokio::test]
+async fn a8_a_result_that_does_not_match_its_output_schema_passes_and_is_recorded() {
+    let (client, dir) = loose(None, counted()).await;
+    let fine = json!({ "content": [], "structuredContent": { "n": 1 }, "isError": false });
+    let wrong = json!({ "content": [], "structuredContent": { "n": "hunter2" }, "isError": false });
+    let none = json!({ "content": [], "isError": false });
+    for result in [&fine, &wrong, &none] {
+        assert_eq!(returns(&client, "count", result).await, *result);
+        assert_eq!(returns(&client, "plain", result).await, *result, "no schema");
+    }
+    let expected = [
+        json!({ "path": "n", "message": "The value is not of type \"integer\"" }),
+        json!({ "path": "", "message": "structuredContent is missing" }),
+    ];
+    let until = tokio::time::Instant::now() + Duration::from_secs(5);
+    while records_of(&dir, "event").len() < 2 && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let events = records_of(&dir, "event");
+    assert_eq!(events.len(), 2, "{events:?}");
+    for (event, issue) in events.iter().zip(expected) {
+        assert_eq!(event["name"], "output_mismatch");
+        assert_eq!(event["facts"], json!({ "tool": "count", "issues": [issue], "count": 1 }));
+    }
+    assert!(records_of(&dir, "fault").is_empty());
+}
+
+#[tokio::test]
+async fn s5_an_enforced_output_schema_makes_a_mismatch_the_servers_failure() {
+    let (client, dir) = loose(Some(Output::Enforce), counted()).await;
+    let fine = json!({ "content": [], "structuredContent": { "n": 1 }, "isError": false });
+    assert_eq!(returns(&client, "count", &fine).await, fine);
+    let wrong = json!({ "content": [], "structuredContent": { "n": "x" }, "isError": false });
+    let told = returns(&client, "count", &wrong).await;
+    assert_eq!(told["isError"], true, "{told}");
+    assert!(told.get("structuredContent").is_none(), "{told}");
+    let envelope: Value =
+        serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(envelope["error"]["code"], "bad_response");
+    assert_eq!(envelope["error"]["details"]["validationIssues"][0]["path"], "n");
+    let record = &records_of(&dir, "fault")[0];
+    assert_eq!(record["fault"]["condition"], "upstream_protocol");
+    assert_eq!(record["fault"]["origin"], "upstream");
+    assert_eq!(record["fault"]["outcome"], "executed");
+    // A failure is no success, whatever stands beside it.
+    let failed = json!({ "content": [{ "type": "text", "text": "no" }], "isError": true });
+    let told = returns(&client, "count", &failed).await;
+    assert!(!told.to_string().contains("bad_response"), "{told}");
+}
+
+#[tokio::test]
+async fn an_output_schema_that_is_off_or_cannot_be_used_checks_nothing() {
+    let wrong = json!({ "content": [], "structuredContent": { "n": "x" }, "isError": false });
+    let none = json!({ "content": [], "isError": false });
+    for (output, schema) in [
+        (Output::Off, counted()),
+        (Output::Enforce, json!({ "type": 5 })),
+        (Output::Enforce, json!({ "$ref": "https://example.invalid/far" })),
+    ] {
+        let (client, dir) = loose(Some(output), schema).await;
+        for result in [&wrong, &none] {
+            assert_eq!(returns(&client, "count", result).await, *result);
+        }
+        assert!(records_of(&dir, "event").is_empty());
+    }
 }

@@ -89,11 +89,17 @@ fn t6_a_manifest_says_what_each_tool_needs_and_may_answer() {
 }
 
 #[test]
+fn s1_a_manifest_knows_the_nearest_tool() {
+    let manifest = Manifest::of::<Bot>();
+    assert_eq!((manifest.nearest("pots"), manifest.nearest("xyzzy")), (Some("post"), None));
+}
+
+#[test]
 fn t6_a_committed_manifest_that_differs_or_is_missing_fails() {
     let dir = Dir::new();
     let path = dir.path().join("manifest.json");
     let missing = compared(&path, false).unwrap_err();
-    assert!(missing.contains("there is no such file"), "{missing}");
+    assert!(missing.contains("the file does not exist"), "{missing}");
     assert!(missing.contains("FAULTWIRE_UPDATE=1 cargo test -p faultwire"), "{missing}");
 
     // The command writes it.
@@ -113,7 +119,7 @@ fn t6_a_committed_manifest_that_differs_or_is_missing_fails() {
 
     let nobody = std::panic::catch_unwind(|| assert_manifest!(String, "nosuch.json")).unwrap_err();
     let nobody = nobody.downcast::<String>().unwrap();
-    assert!(nobody.contains("no tool of this server is declared"), "{nobody}");
+    assert!(nobody.contains("this server declares no tools"), "{nobody}");
 }
 
 /// Runs this test binary again, as its user would who compares a manifest, or wants a new one.
@@ -183,7 +189,7 @@ async fn t6_an_undeclared_code_fails_where_tests_run_and_is_counted_elsewhere() 
         if code == strict {
             assert_eq!(faults[0]["call"]["upstream_code"], "x_account_restricted");
             let told = faults[0]["fault"]["message"].as_str().unwrap();
-            assert_eq!(told, "ask answers x_account_restricted, which it does not declare");
+            assert_eq!(told, "ask answered x_account_restricted, which its manifest does not list");
         }
     }
 }

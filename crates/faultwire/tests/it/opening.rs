@@ -95,9 +95,9 @@ fn a_record_that_was_durable_and_is_damaged_is_no_crash() {
     let error = refused(&dir, ":3: its \"prev\" does not match");
     assert!(matches!(error, OpenError::Damaged { line: 3, .. }), "{error:?}");
     dir.write(LIVE, text.replacen("\"seq\":2", "\"seq\":7", 1).as_bytes());
-    refused(&dir, ":3: record 7 stands where record 2 should be");
+    refused(&dir, ":3: expected record 2, found record 7");
     dir.write(LIVE, text.replacen("{\"v\":1,\"seq\":2", "garbage", 1).as_bytes());
-    refused(&dir, ":3: no record");
+    refused(&dir, ":3: not a record");
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn a_segment_without_its_checkpoint_is_refused() {
 fn other_formats_are_refused_and_left_alone() {
     let dir = Dir::new();
     dir.write(LIVE, b"{\"timestamp\":\"2026-01-01\",\"prevHash\":\"GENESIS\",\"hash\":\"00\"}\n");
-    assert!(matches!(refused(&dir, "line 1 is no record"), OpenError::Foreign(_)));
+    assert!(matches!(refused(&dir, "line 1 is not an audit record"), OpenError::Foreign(_)));
     dir.write(LIVE, b"my notes\n");
-    refused(&dir, "line 1 is no record");
+    refused(&dir, "line 1 is not an audit record");
     dir.write(LIVE, b"\n");
-    refused(&dir, "line 1 is no record");
+    refused(&dir, "line 1 is not an audit record");
     dir.write(LIVE, b"{\"v\":2,\"seq\":0,\"new\":\"things\"}\n");
-    refused(&dir, "a record of version 2, and this program reads version 1; use a newer one");
+    refused(&dir, "a record of version 2, but this program reads version 1; use a newer one");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_second_writer_learns_who_the_first_is() {
     let error = Log::open(dir.path(), quiet()).map(drop).unwrap_err();
     let said = error.to_string();
     assert!(
-        said.contains("the log is held by process 7 (faultwire wrap) since 2026-01-19T"),
+        said.contains("the log is in use by process 7 (faultwire wrap) since 2026-01-19T"),
         "{said}"
     );
     drop(first);
@@ -172,9 +172,9 @@ fn the_key_is_made_once_for_the_owner_alone() {
     assert_eq!(dir.file("audit-log.pub"), format!("{}\n", key.public()).into_bytes());
     assert!(!format!("{key:?}").contains("PRIVATE"));
     dir.write("audit-log.key", b"PRIVATE+KEY+x+00000000+AAAA\n");
-    assert!(matches!(refused(&dir, "no signing key"), OpenError::Key { .. }));
+    assert!(matches!(refused(&dir, "not a signing key"), OpenError::Key { .. }));
     fs::remove_file(dir.path().join("audit-log.key")).unwrap();
-    assert!(matches!(refused(&dir, "is not there"), OpenError::NoKey(_)));
+    assert!(matches!(refused(&dir, "is missing"), OpenError::NoKey(_)));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_crash_between_two_segments_is_seen_and_repaired() {
             dir.write(LIVE, bytes);
         }
         let said = dir.verify().unwrap_err().to_string();
-        assert!(said.contains("there is no live segment, as after a crash"), "{said}");
+        assert!(said.contains("the live segment is missing, as after a crash"), "{said}");
         faultwire::audit::Index::open(dir.path(), &mut |_| {}).unwrap();
     }
     Log::open(dir.path(), quiet()).unwrap().close().unwrap();

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use faultwire::arguments::{Allowance, Schema};
+use faultwire::output::OutputSchema;
 use serde_json::{Value, json};
 
 /// Much more than any of this takes, and much less than without a bound.
@@ -277,4 +278,46 @@ fn x7_a_schema_that_is_too_large_is_not_used() {
     let many: Vec<Value> = (0..20_000).map(|i| json!(i)).collect();
     let schema = compiled(&json!({ "enum": many, "maxProperties": 0 }));
     assert!(fits(&schema, &json!({ "a": 1 })));
+}
+
+/// Results are long, and theirs is another check.
+fn matches(schema: &Value, result: &str) -> bool {
+    let schema = soon("compiling", || OutputSchema::compile("tool", &schema.to_string()));
+    soon("checking", || schema.mismatch(Some(result))).is_none()
+}
+
+#[test]
+fn u5_a_result_that_cannot_be_compared_passes() {
+    let one = json!({ "type": "object", "required": ["n"] });
+    assert!(!matches(&one, "{}") && matches(&one, r#"{"n":1}"#));
+    // JSON that others may read.
+    assert!(matches(&one, r#"{"x":1e999}"#));
+    // More than a mebibyte.
+    let long = |length: usize| format!(r#"{{"x":"{}"}}"#, "x".repeat(length));
+    assert!(!matches(&one, &long(1024 * 1024 - 8)));
+    assert!(matches(&one, &long(1024 * 1024 - 7)));
+    for unusable in [json!({ "type": 5 }), json!(false), json!([]), json!(null)] {
+        let schema = OutputSchema::compile("tool", &unusable.to_string());
+        assert!(schema.mismatch(None).is_none(), "{unusable}");
+        assert!(schema.mismatch(Some("{}")).is_none(), "{unusable}");
+    }
+}
+
+#[test]
+fn x7_a_check_of_a_result_takes_bounded_time() {
+    let node = json!({ "$ref": "#" });
+    let wide: serde_json::Map<String, Value> =
+        (0..1500).map(|i| (format!("p{i}"), json!({ "anyOf": [node, node] }))).collect();
+    let deep = (0..100).fold(json!({}), |inner, _| json!({ "p1": inner }));
+    for schema in [
+        json!({ "properties": wide }),
+        json!({ "anyOf": [node, { "allOf": [node, node] }] }),
+        json!({ "items": { "enum": (0..9000).collect::<Vec<_>>() } }),
+        json!({ "items": { "pattern": "^(a+)+$" } }),
+        json!({ "items": { "uniqueItems": true } , "uniqueItems": true }),
+    ] {
+        matches(&schema, &deep.to_string());
+        matches(&schema, &json!(vec!["aaaaaaaaaa!"; 70_000]).to_string());
+        matches(&schema, &json!((0..140_000).collect::<Vec<_>>()).to_string());
+    }
 }

@@ -1,5 +1,4 @@
-//! `audit append`: the log for other languages. A fault in, and what to answer out, once it is on
-//! disk.
+//! `audit append`: the log for other languages. A fault in, and, once it is on disk, the answer out.
 
 use std::io;
 use std::sync::Arc;
@@ -16,13 +15,13 @@ use crate::Done;
 use crate::args::audit::AppendArgs;
 use crate::edge::Line;
 use crate::problem::Problem;
-use crate::{chosen, edge};
+use crate::{edge, resolve};
 
-/// A line with a fault is never longer.
+/// The longest line with a fault.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
 pub fn run(args: &AppendArgs) -> Result<Done, Problem> {
-    let contract = chosen::contract(&args.contract.contract)?;
+    let contract = resolve::contract(&args.contract.contract)?;
     let log = Log::open(args.place.to_write(), options(args)?)?;
     let tally = match args.in_flight {
         1 => one_by_one(&contract, &log),
@@ -31,18 +30,18 @@ pub fn run(args: &AppendArgs) -> Result<Done, Problem> {
     let closed = log.close();
     let tally = tally?;
     if tally.refused > 0 {
-        let what = format!("{} lines were refused, the others are recorded", tally.refused);
-        return Err(Problem::bad("stdin", what, "mend them, and send them again"));
+        let what = format!("{} lines were refused; all others are recorded", tally.refused);
+        return Err(Problem::bad("stdin", what, "fix the refused lines and send them again"));
     }
     Ok(if tally.unrecorded == 0 && closed.is_ok() { Done::Fine } else { Done::Findings })
 }
 
-/// What did not go well.
+/// Counts of what went wrong.
 #[derive(Default)]
 struct Tally {
-    /// Lines that are no faults.
+    /// Lines that are not faults.
     refused: u64,
-    /// Faults that could not be written down.
+    /// Faults that could not be recorded.
     unrecorded: u64,
 }
 
@@ -60,7 +59,7 @@ fn one_by_one(contract: &Arc<Contract>, log: &Log) -> Result<Tally, Problem> {
     Ok(tally)
 }
 
-/// Faults are read while others are on their way to disk.
+/// Faults are read while others are being written to disk.
 fn together(contract: &Arc<Contract>, log: &Log, in_flight: usize) -> Result<Tally, Problem> {
     let (sender, receiver) = sync_channel::<Result<(Answer, Ticket), Problem>>(in_flight);
     thread::scope(|scope| {
@@ -80,7 +79,7 @@ fn together(contract: &Arc<Contract>, log: &Log, in_flight: usize) -> Result<Tal
                 Ok(Some(prepared)) => Ok((prepared.answer, log.submit(prepared.entry))),
                 Err(problem) => Err(problem),
             };
-            // Nobody takes the answers any more: the printer knows why.
+            // The printer has ended, and its result says why.
             let closed = |_| Problem::Output(io::ErrorKind::BrokenPipe.into());
             sender.send(item).map_err(closed)
         });
@@ -95,7 +94,7 @@ fn options(args: &AppendArgs) -> Result<Options, Problem> {
     let key = args.key.as_ref().map(|path| {
         let text = edge::file(path)?;
         let key = Key::parse(&text).map_err(|e| {
-            let help = "a signing key is the one line of an audit-log.key";
+            let help = "name a file with one signing key, such as an audit-log.key";
             Problem::bad(&path.display().to_string(), e.to_string(), help)
         })?;
         Ok::<_, Problem>(Arc::new(key))
@@ -110,7 +109,7 @@ fn options(args: &AppendArgs) -> Result<Options, Problem> {
     })
 }
 
-/// What a line holds: a fault, or a fault with what is known of the call.
+/// What a line contains: a fault, or a fault with facts about the call.
 struct Given {
     fault: Report,
     call: GivenCall,
@@ -130,7 +129,7 @@ struct Wrapped<'a> {
 struct GivenCall {
     request: Option<Box<RawValue>>,
     client: Option<String>,
-    /// Hashed with the log's key, and written nowhere.
+    /// Hashed with the log's key; never written.
     arguments: Option<Value>,
     upstream_code: Option<Value>,
     elapsed_ms: Option<u64>,
@@ -167,7 +166,7 @@ impl GivenCall {
     }
 }
 
-/// An id as it was sent: a number that would lose digits becomes a text.
+/// An id as it was sent: a number that would lose digits becomes a string.
 fn exact_id(raw: &str) -> Value {
     let value: Value = serde_json::from_str(raw).unwrap_or(Value::Null);
     let written = value.to_string();
@@ -181,7 +180,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Reads a line; a blank one is nothing.
+    /// Reads a line; a blank one has no fault.
     fn read(
         number: usize,
         line: Line,
@@ -198,7 +197,7 @@ impl Prepared {
             return Ok(None);
         }
         let given = Given::read(&line).map_err(|e| {
-            // The line's number is known better here.
+            // The JSON parser does not know the line's number.
             let what = e.to_string().replace(" at line 1 column ", " at column ");
             Problem::bad(&place, what, help)
         })?;
@@ -241,7 +240,7 @@ impl Tally {
         edge::print(format!("{answer}\n").as_bytes())
     }
 
-    /// Answers a line that is no fault, so that each line has its answer.
+    /// Answers a line that is not a fault, so that each line has its answer.
     fn refuse(&mut self, problem: &Problem) -> Result<(), Problem> {
         self.refused += 1;
         edge::complain(&problem.for_people());

@@ -1,4 +1,4 @@
-//! `audit export`: failures in the words of others, one JSON a line.
+//! `audit export`: failures as OCSF or ECS events, one JSON object per line.
 
 use faultwire::audit::{Dialect, Disk, Summary, each_line, export};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub fn run(args: &ExportArgs) -> Result<Done, Problem> {
     all.map_err(super::broken)??;
     if skipped > 0 {
         edge::complain(&format!(
-            "note: {skipped} lines are no records; `faultwire audit verify` tells more\n"
+            "note: skipped {skipped} lines that are not records; run `faultwire audit verify` for details\n"
         ));
     }
     Ok(Done::Fine)

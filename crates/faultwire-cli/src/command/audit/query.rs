@@ -1,4 +1,4 @@
-//! `audit query`: failures that fit, as a table, JSON lines or CSV.
+//! `audit query`: matching failures as a table, JSON lines or CSV.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::style::{DIM, paint, table};
 
-/// Nobody needs to know exactly how many more there are.
+/// Matches are counted up to this number; an exact count beyond it is not worth the time.
 const COUNT_TO: u64 = 100_000;
 
 pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
@@ -38,7 +38,7 @@ pub fn run(args: &QueryArgs, json: bool) -> Result<Done, Problem> {
     let (shown, all) = (rows.len() as u64 - 1, index.count(&filter, COUNT_TO)?);
     let mut text = if shown > 0 { table(&rows) } else { String::new() };
     text += &match all {
-        0 => "no failure fits\n".to_owned(),
+        0 => "no matching failures\n".to_owned(),
         COUNT_TO if shown < all => {
             paint(DIM, &format!("the newest {shown} of {COUNT_TO} or more; --limit 0 shows all\n"))
         }
@@ -109,14 +109,14 @@ fn csv(index: &Index, filter: &Filter, limit: Option<u64>) -> Result<(), Problem
     edge::print(&bytes)
 }
 
-/// A text that no spreadsheet takes for a formula. One that it might, or that begins with the
-/// apostrophe that says so, gets an apostrophe before it; to read it back, take off the first
-/// apostrophe of every cell that begins with one.
+/// A text that no spreadsheet reads as a formula. A text that could be one, or that begins with an
+/// apostrophe, gets an apostrophe before it; to read it back, remove the first apostrophe of every
+/// cell that begins with one.
 fn inert(cell: &str) -> Cow<'_, str> {
     const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
     let skipped = |c: char| c.is_whitespace() || c.is_control() || is_invisible(c);
     let formula = cell.trim_start_matches(skipped).starts_with(FORMULA);
-    // Some programs take a cell that begins so for the rest of another one.
+    // Some programs read a cell that begins with a control character as part of the one before.
     let steers = cell.starts_with(|c: char| c.is_control());
     if formula || steers || cell.starts_with('\'') {
         Cow::Owned(format!("'{cell}"))
@@ -125,7 +125,7 @@ fn inert(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// Characters without width, which a spreadsheet may drop before it looks at a cell.
+/// Characters without width, which a spreadsheet may remove before it reads a cell.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -22,7 +22,7 @@ pub fn cells(summary: &Summary<'_>) -> Vec<String> {
 /// The heads of these columns.
 pub const COLUMNS: [&str; 7] = ["TIME", "CODE", "TOOL", "CLIENT", "ORIGIN", "OUTCOME", "INCIDENT"];
 
-/// One line that needs no columns.
+/// One line without columns.
 pub fn line(summary: &Summary<'_>) -> String {
     let mut parts = vec![paint(DIM, &plain(&summary.ts))];
     match summary.code() {
@@ -39,7 +39,7 @@ pub fn line(summary: &Summary<'_>) -> String {
     parts.join("  ") + "\n"
 }
 
-/// What a record is that is no failure.
+/// The name of a record that is not a failure.
 fn name(summary: &Summary<'_>) -> String {
     plain(summary.name.as_deref().unwrap_or(&summary.kind))
 }

@@ -1,4 +1,4 @@
-//! `audit show`: the whole story of one failure.
+//! `audit show`: everything that is known about one failure.
 
 use std::io::Read;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub fn run(args: &ShowArgs, json: bool) -> Result<Done, Problem> {
         return Ok(Done::Fine);
     }
     let sealed = sealed(&dir);
-    let stories: Vec<String> = records.iter().map(|r| story(r, sealed)).collect();
-    edge::show(&stories.join("\n"))?;
+    let pages: Vec<String> = records.iter().map(|r| page(r, sealed)).collect();
+    edge::show(&pages.join("\n"))?;
     Ok(Done::Fine)
 }
 
@@ -54,13 +54,13 @@ fn find(dir: &Path, incident: &str) -> Result<Vec<Value>, Problem> {
 /// How many records a checkpoint covers.
 fn sealed(dir: &Path) -> u64 {
     let mut bytes = Vec::new();
-    // Without checkpoints nothing is signed yet.
+    // A log without checkpoints has nothing signed yet.
     let _ =
         Disk::new(dir).read(segment::CHECKPOINTS).and_then(|mut file| file.read_to_end(&mut bytes));
     Checkpoints::read(bytes, None).map_or(0, |checkpoints| checkpoints.sealed())
 }
 
-fn story(record: &Value, sealed: u64) -> String {
+fn page(record: &Value, sealed: u64) -> String {
     let text = |pointer: &str| record.pointer(pointer).map(shown);
     let title = text("/fault/code").or_else(|| text("/name")).or_else(|| text("/type"));
     let mut out = paint(CODE, &title.unwrap_or_default());
@@ -78,28 +78,28 @@ fn story(record: &Value, sealed: u64) -> String {
     fact("Incident", text("/fault/incident").or_else(|| text("/incident")));
     fact("Happened", text("/fault/timestamp"));
     fact("Recorded", text("/ts"));
-    fact("Who", Some(who(record)));
-    fact("Called", Some(called(record)));
-    fact("Told", text("/fault/message"));
+    fact("Client", Some(client(record)));
+    fact("Call", Some(call(record)));
+    fact("Message", text("/fault/message"));
     fact("Suggestion", text("/fault/suggestion"));
     fact("Retry", retry(record));
-    fact("Whose", text("/fault/origin").map(|o| explained(&o, &ORIGINS)));
-    fact("How far", text("/fault/outcome").map(|o| explained(&o, &OUTCOMES)));
+    fact("Origin", text("/fault/origin").map(|o| explained(&o, &ORIGINS)));
+    fact("Outcome", text("/fault/outcome").map(|o| explained(&o, &OUTCOMES)));
     fact("What to do", row(record).map(|code| code.action));
-    fact("Server said", text("/call/upstream_code"));
+    fact("Server code", text("/call/upstream_code"));
     fact(
         "Undeclared",
-        text("/call/undeclared").map(|_| "the tool does not declare this code".to_owned()),
+        text("/call/undeclared").map(|_| "the tool's manifest does not list this code".to_owned()),
     );
     fact(
-        "Took",
+        "Duration",
         text("/call/elapsed_ms").or_else(|| text("/fault/meta/elapsed_ms")).map(|ms| ms + " ms"),
     );
     fact("Arguments", text("/call/arguments"));
     fact("Details", text("/fault/details"));
-    fact("Kept", text("/fault/data"));
+    fact("Data", text("/fault/data"));
     fact("Cause", text("/private/cause").or_else(|| text("/fault/cause")));
-    fact("Really said", text("/private/message"));
+    fact("Full message", text("/private/message"));
     fact("Trace", text("/fault/trace"));
     fact("Facts", text("/facts"));
     fact("Envelope", text("/call/envelope"));
@@ -114,15 +114,15 @@ fn story(record: &Value, sealed: u64) -> String {
 }
 
 const ORIGINS: [(&str, &str); 4] = [
-    ("client", "the caller asked for something that cannot be"),
+    ("client", "the request was wrong"),
     ("gateway", "Faultwire itself"),
     ("upstream", "the server, or something behind it"),
-    ("policy", "a rule of the operator said no"),
+    ("policy", "a rule of the operator refused the call"),
 ];
 
 const OUTCOMES: [(&str, &str); 3] = [
-    ("not_sent", "the tool never got the call"),
-    ("maybe_executed", "nobody knows whether the tool ran"),
+    ("not_sent", "the tool did not receive the call"),
+    ("maybe_executed", "the tool may have run"),
     ("executed", "the tool ran"),
 ];
 
@@ -131,7 +131,7 @@ fn explained(word: &str, meanings: &[(&str, &str)]) -> String {
     meaning.map_or_else(|| word.to_owned(), |(_, meaning)| format!("{word}: {meaning}"))
 }
 
-fn who(record: &Value) -> String {
+fn client(record: &Value) -> String {
     let text = |pointer: &str| record.pointer(pointer).map(shown);
     let client = text("/call/client").or_else(|| text("/fault/session/client"));
     let parts = [
@@ -144,7 +144,7 @@ fn who(record: &Value) -> String {
     parts.join(" ")
 }
 
-fn called(record: &Value) -> String {
+fn call(record: &Value) -> String {
     let text = |pointer: &str| record.pointer(pointer).map(shown);
     let parts = [
         text("/fault/tool"),
@@ -162,7 +162,7 @@ fn retry(record: &Value) -> Option<String> {
     Some(after.map_or_else(|| class.clone(), |ms| format!("{class}, in {ms} ms")))
 }
 
-/// The code's row, if the contract is one that comes built in.
+/// The code's row, if the contract is built in.
 fn row(record: &Value) -> Option<Code> {
     let contract = builtin(record["contract"].as_str()?)?;
     contract.code(record.pointer("/fault/code")?.as_str()?).cloned()
@@ -170,8 +170,8 @@ fn row(record: &Value) -> Option<Code> {
 
 fn place(record: &Value, sealed: u64) -> Option<String> {
     let seq = record["seq"].as_u64()?;
-    // Only reading all of the log tells whether it is what was signed.
-    let seal = if seq < sealed { "a checkpoint covers it" } else { "not signed yet" };
+    // Whether the record matches what was signed is only known after a full verification.
+    let seal = if seq < sealed { "covered by a checkpoint" } else { "not signed yet" };
     Some(format!("{seq} of log {}, {seal}", shown(&record["log"])))
 }
 

@@ -1,4 +1,4 @@
-//! `audit tail`: the newest records, and those that come.
+//! `audit tail`: the newest records, and new ones as they are written.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use crate::edge;
 use crate::problem::Problem;
 use crate::style::plain;
 
-/// How often a log that is followed is looked at.
+/// How often a log that is followed is read.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn run(args: &TailArgs, json: bool) -> Result<Done, Problem> {
@@ -40,12 +40,12 @@ pub fn run(args: &TailArgs, json: bool) -> Result<Done, Problem> {
     }
 }
 
-/// Between two segments there is no live one for a moment; a log that is gone is gone.
+/// Between two segments the live one is missing for a moment; a missing directory is an error.
 fn expect_directory(dir: &Path) -> Result<(), Problem> {
     if dir.exists() {
         return Ok(());
     }
-    let help = "it was there before: look who removed or changed it";
+    let help = "the log was removed or moved while it was being read";
     let gone = io::Error::from(io::ErrorKind::NotFound).to_string();
     Err(Problem::bad(&dir.display().to_string(), gone, help))
 }
@@ -56,12 +56,14 @@ fn print(line: &[u8], json: bool) -> Result<(), Problem> {
     }
     match Summary::read(line) {
         Ok(summary) => edge::show(&record::line(&summary)),
-        Err(_) => edge::show(&format!("(no record) {}\n", plain(&String::from_utf8_lossy(line)))),
+        Err(_) => {
+            edge::show(&format!("(not a record) {}\n", plain(&String::from_utf8_lossy(line))))
+        }
     }
 }
 
-/// The last lines of the log, and where it goes on after them. Each segment is checked as a whole
-/// before anything of it is shown.
+/// The last lines of the log, and a reader for what comes after them. Each segment is checked as a
+/// whole before any of it is shown.
 fn newest(disk: &Disk, count: usize) -> Result<(VecDeque<Vec<u8>>, Option<Reader<'_>>), Problem> {
     let extent = Extent::of(disk).map_err(broken)?;
     let mut numbers = extent.present.clone();
@@ -87,7 +89,7 @@ fn newest(disk: &Disk, count: usize) -> Result<(VecDeque<Vec<u8>>, Option<Reader
     Ok((lines, end))
 }
 
-/// Reads a segment to its present end. Tells whether more may come.
+/// Reads a segment to its present end. Returns whether more may follow.
 fn read(reader: &mut Reader<'_>, mut each: impl FnMut(&[u8])) -> Result<bool, Problem> {
     let read = reader.read_segment(|line| {
         each(line.raw);

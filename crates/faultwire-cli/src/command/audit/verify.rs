@@ -1,4 +1,4 @@
-//! `audit verify`: does the log hold?
+//! `audit verify`: checks every record and signature of a log.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     let file = if named.is_dir() { named.join(segment::LIVE) } else { named.clone() };
     if super::first_line(&file)?.is_some_and(|line| legacy::is_legacy(&line)) {
         if key.is_some() {
-            let help = "leave --key away: that format has no signatures";
+            let help = "remove --key: the older format has no signatures";
             return Err(Problem::bad(
                 &file.display().to_string(),
-                "a log of the older format",
+                "the log is in the older format",
                 help,
             ));
         }
@@ -34,7 +34,7 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     }
     let dir = if named.is_dir() || !named.exists() { named } else { directory_of(&named)? };
     let given = key.is_some();
-    // Where only signatures are left there was a log.
+    // A directory that only has signatures once had a log.
     if !dir.join(segment::CHECKPOINTS).exists() {
         super::expect_log(&dir)?;
     }
@@ -54,7 +54,7 @@ pub fn run(args: &VerifyArgs, json: bool) -> Result<Done, Problem> {
     }
 }
 
-/// A file of a signed log beside this one, if this one stands where such a log has its records.
+/// Another file of a signed log in the same directory, if this file has the name of a segment.
 fn signed_beside(file: &Path) -> Option<String> {
     let name = file.file_name()?.to_str()?;
     if !segment::is_record_file(name) {
@@ -66,12 +66,12 @@ fn signed_beside(file: &Path) -> Option<String> {
     names.into_iter().find(|other| other != name && segment::is_own(other))
 }
 
-/// The older format has no signatures, so that anybody can write it in the place of a signed log.
+/// The older format has no signatures, so anyone could replace a signed log with it.
 fn replaced(file: &Path, beside: &str, json: bool) -> Result<Done, Problem> {
     let why = format!(
-        "it is in the older format, which is not signed, and {beside} of a signed log lies beside it: the log was replaced"
+        "this file is in the older, unsigned format, but {beside} in the same directory belongs to a signed log: the log was replaced"
     );
-    let help = "keep the directory as it is and compare with a backup; a log of the older format is verified in a directory of its own";
+    let help = "keep the directory unchanged and compare it with a backup; to verify a log of the older format, copy it to its own directory";
     if json {
         let page = json!({ "ok": false, "format": "legacy", "file": file, "line": 1, "why": why, "good": 0, "help": help });
         edge::print(format!("{page:#}\n").as_bytes())?;
@@ -82,11 +82,11 @@ fn replaced(file: &Path, beside: &str, json: bool) -> Result<Done, Problem> {
     Ok(Done::Findings)
 }
 
-/// The directory of a log, one of whose own files was named.
+/// The directory of a log, given one of its segments.
 fn directory_of(file: &Path) -> Result<PathBuf, Problem> {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if name != segment::LIVE && segment::number(name).is_none() {
-        let what = "it begins with no record, neither of this format nor of the older one";
+        let what = "the file does not begin with a record of the current or the older format";
         let help = "name the directory of a log, or a file of the older format";
         return Err(Problem::bad(&file.display().to_string(), what, help));
     }
@@ -94,25 +94,25 @@ fn directory_of(file: &Path) -> Result<PathBuf, Problem> {
     Ok(dir.unwrap_or(Path::new(".")).to_owned())
 }
 
-/// A key in a file, or as it is.
+/// A key in a file, or the key itself.
 fn public_key(text: &str) -> Result<PublicKey, Problem> {
     if let Ok(key) = PublicKey::parse(text) {
         return Ok(key);
     }
     if text.trim_start().starts_with("PRIVATE+KEY+") {
-        let help = "give the public key, the one line of audit-log.pub; and change this one, since others can see what is typed";
+        let help = "pass the public key (audit-log.pub), and replace this signing key: other users can see command lines";
         return Err(Problem::bad(
             "--key",
-            "this is a signing key, which nobody else should know",
+            "this is the secret signing key, not the public key",
             help,
         ));
     }
     let line = edge::file(Path::new(text)).map_err(|_| {
-        let help = "name the file with the public key (audit-log.pub), or give the key itself";
-        Problem::bad(text, "neither a key nor a file that can be read", help)
+        let help = "pass the file with the public key (audit-log.pub), or the key itself";
+        Problem::bad(text, "neither a public key nor a readable file", help)
     })?;
     PublicKey::parse(&line).map_err(|e| {
-        let help = "the public key is the one line of audit-log.pub; never hand out audit-log.key";
+        let help = "the public key is the line in audit-log.pub; never share audit-log.key";
         Problem::bad(text, e.to_string(), help)
     })
 }
@@ -137,7 +137,7 @@ fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done
         return Ok(Done::Fine);
     }
     let mut text = format!(
-        "{}: {} records in {} hold, {} bytes\n",
+        "{}: verified {} records in {}, {} bytes\n",
         paint(GOOD, &dir.display().to_string()),
         verified.records - verified.first,
         if verified.segments == 1 {
@@ -148,11 +148,11 @@ fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done
         verified.bytes,
     );
     if verified.first > 0 {
-        text += &format!("  the {} records before them are archived\n", verified.first);
+        text += &format!("  the {} records before these are archived\n", verified.first);
     }
     text += &signatures(verified, given);
     if verified.growing {
-        text += "  the log is being written, and has more by now\n";
+        text += "  the log is being written and may have more records by now\n";
     }
     edge::show(&text)?;
     Ok(Done::Fine)
@@ -161,21 +161,23 @@ fn good(dir: &Path, verified: &Verified, given: bool, json: bool) -> Result<Done
 fn signatures(verified: &Verified, given: bool) -> String {
     let (sealed, checkpoints) = (verified.sealed, verified.checkpoints);
     let plural = if checkpoints == 1 { " covers" } else { "s cover" };
-    let covered = format!("{checkpoints} checkpoint{plural} {sealed} of them");
+    let covered = format!("{checkpoints} checkpoint{plural} {sealed} of the records");
     let mut text = match &verified.key {
         _ if checkpoints == 0 => "  nothing is signed yet\n".to_owned(),
         Some(key) => {
             let name: Vec<&str> = key.split('+').take(2).collect();
             format!("  {covered}, signed by {}\n", name.join("+"))
         }
-        None => format!("  {covered}; no key, so no signature was checked\n"),
+        None => format!("  {covered}; without a key, no signature was checked\n"),
     };
     let after = verified.records - sealed;
     if after > 0 && checkpoints > 0 {
-        text += &format!("  {after} came after the last checkpoint: chained, not signed yet\n");
+        text += &format!(
+            "  {after} records after the last checkpoint are chained, but not signed yet\n"
+        );
     }
     if !given && verified.key.is_some() && checkpoints > 0 {
-        let note = "the key came from the log's own directory; with a copy of it from elsewhere, --key also finds forgeries";
+        let note = "the key was read from the log's own directory; pass a copy from elsewhere with --key to find forgeries, too";
         text += &paint(DIM, &format!("  {note}\n"));
     }
     text
@@ -197,7 +199,7 @@ fn bad(finding: &Finding, json: bool) -> Result<Done, Problem> {
     }
     let mut text = format!("{}: {finding}\n", paint(ERROR, "bad"));
     if finding.good > 0 {
-        text += &format!("  the first {} records hold\n", finding.good);
+        text += &format!("  the first {} records are valid\n", finding.good);
     }
     text += &format!("  {}: {help}\n", paint(HELP, "help"));
     edge::show(&text)?;
@@ -207,20 +209,20 @@ fn bad(finding: &Finding, json: bool) -> Result<Done, Problem> {
 fn help(why: &Wrong) -> &'static str {
     match why {
         Wrong::Unfinished | Wrong::UnfinishedCheckpoint | Wrong::NoLive => {
-            "start the program that writes the log once more: it repairs this by itself"
+            "restart the program that writes the log: it repairs this automatically"
         }
         Wrong::Missing(_) => {
-            "bring the segment back; if it was archived on purpose, --archived checks the rest"
+            "restore the segment; if it was archived on purpose, check the rest with --archived"
         }
-        Wrong::Key(_) | Wrong::NoKey => "name the public key with --key",
-        Wrong::Stray => "move the file away: it is no part of this log",
-        Wrong::Io(_) => "the files of a log are regular files that this user can read",
-        Wrong::Unsigned => "name the key of this log, or ask where its checkpoints went",
+        Wrong::Key(_) | Wrong::NoKey => "pass the public key with --key",
+        Wrong::Stray => "move the file away: it does not belong to this log",
+        Wrong::Io(_) => "make sure that it is a regular file that you can read",
+        Wrong::Unsigned => "pass the key of this log, or find out where its checkpoints went",
         Wrong::Chain(broken) if broken.is_version() => {
-            "use the version that wrote it, or a newer one"
+            "use the version of faultwire that wrote it, or a newer one"
         }
         _ => {
-            "the log was changed after it was written, or the disk is failing: keep it as it is, and compare with a backup"
+            "the log was changed after it was written, or the disk is failing: keep it unchanged and compare it with a backup"
         }
     }
 }
@@ -241,10 +243,9 @@ fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
             Ok(Done::Fine)
         }
         Ok(verified) => {
-            let note =
-                "the older format is chained, but not signed: lines cut off its end leave no trace";
+            let note = "the older format is chained, but not signed: it cannot show that lines were removed from its end";
             edge::show(&format!(
-                "{}: {} records of the older format hold\n{}",
+                "{}: verified {} records of the older format\n{}",
                 paint(GOOD, &name),
                 verified.records,
                 paint(DIM, &format!("  {note}\n")),
@@ -260,7 +261,7 @@ fn run_legacy(file: &Path, json: bool) -> Result<Done, Problem> {
         Err(finding) => {
             let good = finding.line - 1;
             edge::show(&format!(
-                "{}: {name}:{}: {}\n  the {good} records before it hold\n",
+                "{}: {name}:{}: {}\n  the {good} records before it are valid\n",
                 paint(ERROR, "bad"),
                 finding.line,
                 finding.why

@@ -272,11 +272,11 @@ fn settings_that_mean_something_else_are_refused() {
     };
     check(r#"tools = ["read_*", "!read_slow"]"#, &["faultwire.toml:3", "!read_slow", "deny = "]);
     check(r#"tools = [""]"#, &["is empty", "deny"]);
-    check(r#"tools = ["read_*, search"]"#, &["no name has", "deny"]);
-    check(r#"deny = ["a\u0000"]"#, &["no name has", "deny"]);
+    check(r#"tools = ["read_*, search"]"#, &["no name can contain", "deny"]);
+    check(r#"deny = ["a\u0000"]"#, &["no name can contain", "deny"]);
     check(r#"resources = ["!file://*"]"#, &["deny_resources"]);
-    check(r#"prompts = ["[a"]"#, &["not closed", "deny_prompts"]);
-    check("[[client]]\nname = \"ann\"", &["two clients named \"ann\""]);
+    check(r#"prompts = ["[a"]"#, &["unclosed", "deny_prompts"]);
+    check("[[client]]\nname = \"ann\"", &["two clients are named \"ann\""]);
     check("[serve]\ntrusted_proxies = [\"10.0.0.0/99\"]", &["10.0.0.0/99", "list the addresses"]);
 }
 #[test]

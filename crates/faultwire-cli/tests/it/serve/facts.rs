@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::serve::gateway::Gateway;
-use crate::support::Dir;
+use crate::support::{BUILTINS, Dir};
 use crate::wrap::facts::{SERVER, check};
 
 struct Served {
@@ -49,8 +49,8 @@ impl Served {
 }
 
 #[test]
-fn s5_no_failure_over_http_gives_structured_content_beside_an_output_schema() {
-    for contract in ["owlclaw", "workrail"] {
+fn s5_every_path_over_http_has_the_same_facts_under_every_contract() {
+    for contract in BUILTINS {
         let to = served(contract, "[limits]\nin_flight = 1\n");
         check("reported", &to.call(1, &json!("fail")));
         check("invalid arguments", &to.call(2, &json!(5)));
@@ -60,6 +60,14 @@ fn s5_no_failure_over_http_gives_structured_content_beside_an_output_schema() {
                              "params": { "requestId": 5 } });
         check("cancelled", &to.meanwhile(5, || drop(to.post(&cancel))));
         check("crash", &to.call(6, &json!("crash")));
+        let metrics = to.gateway.request("GET", "/metrics").send().body;
+        // Six failures, each counted under its tool once.
+        let counted = "faultwire_calls_total{tool=\"t\",result=\"failure\"} 6";
+        assert!(metrics.contains(counted), "{contract}: {metrics}");
+        for record in to.gateway.records().iter().filter(|record| record["type"] == "fault") {
+            assert_eq!(record["fault"]["tool"], "t", "{contract}: {record}");
+            assert!(record["call"]["elapsed_ms"].is_number(), "{contract}: {record}");
+        }
         let to = served(contract, "");
         let first = to.meanwhile(7, || check("duplicate id", &to.call(7, &json!("fail"))));
         check("timeout", &first);
@@ -68,7 +76,7 @@ fn s5_no_failure_over_http_gives_structured_content_beside_an_output_schema() {
 
 #[test]
 fn s5_no_refusal_over_http_gives_structured_content_beside_an_output_schema() {
-    for contract in ["owlclaw", "workrail"] {
+    for contract in BUILTINS {
         let rated = served(contract, "[tool.t]\nrate = \"1/h\"\n");
         check("reported", &rated.call(1, &json!("fail")));
         check("rate", &rated.call(2, &json!("fail")));

@@ -184,17 +184,17 @@ fn mistakes_in_the_settings_say_where() {
         ),
         ("\n[[client]]\nrole = \"a\"\n", ":2", "name"),
         ("[[client]]\nname = \"a\"\ntoken_file = \"/no/such\"\n", ":3", "/no/such"),
-        ("[[mount]]\nname = \"a b\"\ncommand = [\"x\"]\n", ":2", "URL"),
+        ("[[mount]]\nname = \"a b\"\ncommand = [\"x\"]\n", ":2", "mount name"),
         ("[[mount]]\nname = \"a\"\n", ":2", "command"),
         ("[[mount]]\nname = \"a\"\nurl = \"ftp://x\"\n", ":3", "http://"),
         ("# first\ncontract = \"owlclw\"\n", ":2", "owlclaw"),
         ("[[mount]]\nname = \"a\"\nurl = \"http://x\"\ncontract = \"kaza\"\n", ":4", "kaiza"),
         ("\n\narguments = \"sometimes\"\n", ":3", "enforce"),
-        ("[serve]\nconnections = 0\n", ":2", "1000000"),
-        ("[serve]\nconnections = 9223372036854775807\n", ":2", "1000000"),
+        ("[serve]\nconnections = 0\n", ":2", "1,000,000"),
+        ("[serve]\nconnections = 9223372036854775807\n", ":2", "1,000,000"),
         ("[serve]\n\notlp = \"ftp://x\"\n", ":3", "http://"),
         ("[[client]]\nname = \"a\"\ntools = [\"[abc\"]\n", ":3", "bracket"),
-        ("[[mount]]\nname = \"..\"\nurl = \"http://x\"\n", ":2", "URL"),
+        ("[[mount]]\nname = \"..\"\nurl = \"http://x\"\n", ":2", "mount name"),
         (
             "arguments = \"never\"\n[[mount]]\nname = \"a\"\nurl = \"http://x\"\ncontract = \"kaiza\"\n",
             "toml:1: arguments",
@@ -208,7 +208,7 @@ fn mistakes_in_the_settings_say_where() {
         (
             "[[mount]]\nname = \"a\"\nurl = \"http://x\"\n[[mount]]\nname = \"a\"\nurl = \"http://x\"\n",
             ":5",
-            "twice",
+            "two mounts",
         ),
     ];
     for (text, place, what) in rows {
@@ -322,7 +322,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
         .body("{\"jsonrpc\":")
         .send();
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert_eq!(answer.json()["title"], "The body did not come in time");
+    assert_eq!(answer.json()["title"], "The body did not arrive in time");
     assert!(before.elapsed() > Duration::from_secs(10), "{:?}", before.elapsed());
 }
 

@@ -631,7 +631,7 @@ for line in sys.stdin:
     let before = std::time::Instant::now();
     gateway.signal("TERM");
     let told = stream.event().unwrap();
-    assert!(told["error"]["message"].as_str().unwrap().contains("listen anew"), "{told}");
+    assert!(told["error"]["message"].as_str().unwrap().contains("listen again"), "{told}");
     assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
     let records = gateway.records();
     let fault = &records.iter().find(|record| record["fault"].is_object()).unwrap()["fault"];

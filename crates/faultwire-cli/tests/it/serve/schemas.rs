@@ -15,7 +15,8 @@ const SOON: Duration = Duration::from_secs(1);
 /// In KiB; a gateway at rest takes a few tens of MiB in a build for tests.
 const MOST_MEMORY: u64 = 300 * 1024;
 
-/// A server whose every tool has another hostile schema, and which says that every call went well.
+/// A server whose every tool has another hostile schema, for its arguments or, when it is told so,
+/// for its results, and which gives back its arguments.
 const HOSTILE: &str = r##"
 import sys, json
 text = lambda *patterns: {"type": "object", "properties": {"text": {"allOf": [{"pattern": p} for p in patterns]}}}
@@ -30,11 +31,14 @@ schemas = [
     {"type": "object", "properties": {"text": {"allOf": [{"minLength": 1}] * 3000}}},
     {"type": "object", "properties": {"all": {"items": {"enum": list(range(9000))}}}},
 ]
-tools = [{"name": "t%d" % i, "inputSchema": s} for i, s in enumerate(schemas * 3)]
+outputs = len(sys.argv) > 1
+plain = {"type": "object"}
+tools = [{"name": "t%d" % i, "inputSchema": plain, "outputSchema": s} if outputs else {"name": "t%d" % i, "inputSchema": s} for i, s in enumerate(schemas * 3)]
 for line in sys.stdin:
     m = json.loads(line)
     if "id" not in m: continue
     r = {"content": [{"type": "text", "text": "ran"}]}
+    if outputs: r["structuredContent"] = m.get("params", {}).get("arguments")
     if m["method"] == "initialize": r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     if m["method"] == "tools/list": r = {"tools": tools}
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
@@ -49,12 +53,22 @@ fn call_at(gateway: &Gateway, path: &str, tool: &str, arguments: &Value) -> Valu
 
 #[test]
 fn x7_hostile_schemas_stop_no_other_server() {
+    check(&[]);
+}
+
+#[test]
+fn x7_hostile_output_schemas_stop_no_other_server() {
+    check(&["outputs"]);
+}
+
+fn check(more: &[&str]) {
+    let server = [&["python3", "-c", HOSTILE], more].concat();
     let dir = Dir::new();
     let config = dir.join("faultwire.toml");
     let settings = format!(
         "[[mount]]\nname = \"good\"\ncommand = [{FAULTWIRE:?}, \"demo-server\"]\n\
-         [[mount]]\nname = \"bad\"\ncommand = [\"python3\", \"-c\", {}]\n",
-        json!(HOSTILE)
+         [[mount]]\nname = \"bad\"\ncommand = {}\n",
+        json!(server)
     );
     std::fs::write(&config, settings).unwrap();
     let gateway = Gateway::start(&["--contract", "owlclaw", "--config", &config]);
@@ -84,7 +98,6 @@ fn x7_hostile_schemas_stop_no_other_server() {
         }
     });
     let memory = status_of(gateway.process.id(), "VmHWM");
-    println!("{answered} answers, the slowest in {slowest:?}; {memory} KiB");
-    assert!(slowest < 2 * SOON, "a page and a call took {slowest:?}");
+    assert!(slowest < 2 * SOON, "a page and a call took {slowest:?}, one of {answered}");
     assert!(memory < MOST_MEMORY, "{memory} KiB");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Dir;
+use crate::support::{BUILTINS, Dir};
 use crate::wrap::client::Client;
 
 /// Its tool answers as its argument says.
@@ -17,7 +17,7 @@ for line in sys.stdin:
     r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
     schema = {"type": "object", "properties": {"how": {"type": "string"}}}
     if m["method"] == "tools/list": r = {"tools": [{"name": "t", "inputSchema": schema, "outputSchema": {"type": "object"}}]}
-    if m["method"] == "tools/call": r = {"isError": True, "content": [{"type": "text", "text": "no"}]}
+    if m["method"] == "tools/call": r = {"isError": True, "content": [{"type": "text", "text": "no such file"}]}
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
 "#;
 
@@ -39,28 +39,60 @@ pub fn check(path: &str, reply: &Value) {
     assert!(result["content"][0]["text"].is_string(), "{path}: {reply}");
 }
 
+/// Each failure is recorded with the same facts, whichever path it came by.
+fn check_record(path: &str, condition: &str, record: &Value) {
+    let fault = &record["fault"];
+    assert_eq!(fault["tool"], "t", "{path}: {record}");
+    assert_eq!(fault["method"], "tools/call", "{path}: {record}");
+    assert_eq!(fault["condition"], condition, "{path}: {record}");
+    assert!(fault["session"]["id"].is_string(), "{path}: {record}");
+    assert!(record["call"]["arguments"].is_string(), "{path}: {record}");
+    assert!(record["call"]["elapsed_ms"].is_number(), "{path}: {record}");
+    assert!(record["call"]["envelope"].is_string(), "{path}: {record}");
+}
+
 #[test]
-fn s5_no_path_gives_structured_content_beside_an_output_schema() {
-    for contract in ["owlclaw", "workrail"] {
+fn s5_every_path_has_the_same_facts_under_every_contract() {
+    for contract in BUILTINS {
         let (mut to, _dir) = client(contract, "[limits]\nin_flight = 1\n");
-        check("reported", &to.call("t", &json!({ "how": "fail" })));
-        check("invalid arguments", &to.call("t", &json!({ "how": 5 })));
-        check("folded arguments", &to.call("t", &json!({ "HOW": "fail" })));
+        let mut seen = Vec::new();
+        let mut call = |to: &mut Client, path: &'static str, condition, arguments: Value| {
+            let id = to.post_call("t", &arguments);
+            check(path, &to.reply(&id));
+            seen.push((path, condition, id));
+        };
+        call(&mut to, "reported", "not_found", json!({ "how": "fail" }));
+        call(&mut to, "invalid arguments", "invalid_arguments", json!({ "how": 5 }));
+        call(&mut to, "folded arguments", "invalid_arguments", json!({ "HOW": "fail" }));
         let hangs = to.post_call("t", &json!({ "how": "hang" }));
-        check("in flight", &to.call("t", &json!({ "how": "fail" })));
+        call(&mut to, "in flight", "rate_limited", json!({ "how": "fail" }));
         check("timeout", &to.reply(&hangs));
+        seen.push(("timeout", "timeout", hangs));
         let hangs = to.post_call("t", &json!({ "how": "hang" }));
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
                              "params": { "requestId": hangs } });
         to.send(&cancel.to_string());
         check("cancelled", &to.reply(&hangs));
-        let deep = (0..200).fold(json!("x"), |inner, _| json!([inner]));
-        let deep = to.call("t", &json!({ "how": "fail", "x": deep }));
-        assert!(deep["result"].get("structuredContent").is_none(), "too deep: {deep}");
+        seen.push(("cancelled", "cancelled", hangs));
         let crashes = to.post_call("t", &json!({ "how": "crash" }));
         check("crash", &to.reply(&crashes));
+        seen.push(("crash", "upstream_crashed", crashes));
+        let hangs = to.post_call("t", &json!({ "how": "hang" }));
         to.close_input();
+        check("session over", &to.reply(&hangs));
+        seen.push(("session over", "timeout", hangs));
+        for (path, condition, id) in seen {
+            check_record(&format!("{contract}: {path}"), condition, &to.record_of(&id));
+        }
     }
+}
+
+#[test]
+fn s5_a_deep_call_gives_no_structured_content() {
+    let (mut to, _dir) = client("workrail", "");
+    let deep = (0..200).fold(json!("x"), |inner, _| json!([inner]));
+    let deep = to.call("t", &json!({ "how": "fail", "x": deep }));
+    assert!(deep["result"].get("structuredContent").is_none(), "too deep: {deep}");
 }
 
 #[test]

@@ -136,6 +136,30 @@ fn k9_w8_every_failure_is_an_envelope_under_each_contract() {
 }
 
 #[test]
+fn u5_no_real_success_is_taken_for_a_mismatch() {
+    let dir = Dir::new();
+    for server in servers(&dir) {
+        let mut direct = Client::direct(&server.command());
+        let mut client = Client::wrap(&["--output", "enforce"], &server.command());
+        direct.handshake();
+        client.handshake();
+        let list = client.ask("tools/list", &json!({}));
+        let declares = |name: &str| {
+            let tools = list["result"]["tools"].as_array().unwrap();
+            tools.iter().any(|tool| tool["name"] == name && tool.get("outputSchema").is_some())
+        };
+        direct.ask("tools/list", &json!({}));
+        for (tool, arguments) in &server.works {
+            let expected = direct.call(tool, arguments);
+            let reply = client.call(tool, arguments);
+            let compared = expected["result"].get("structuredContent").is_some();
+            assert_eq!(compared, declares(tool), "{}: {tool}: {expected}", server.name);
+            assert_eq!(reply, expected, "{}: {tool}", server.name);
+        }
+    }
+}
+
+#[test]
 fn u6_a_server_that_crashes_at_its_start_says_why_at_once() {
     let dir = Dir::new();
     let sqlite = parts().join("crashing/bin/mcp-server-sqlite").display().to_string();

@@ -73,7 +73,8 @@ fn u2_a_contracts_masks_are_a_floor() {
         let text = format!("contract = \"owlclaw\"\n\n[redact]\n{kind} = \"keep\"\n");
         let config = settings(&dir, &text);
         let refused = faultwire(&[command, "--config", &config, "--", "true"], "").refused();
-        let what = format!("faultwire.toml:4: {kind} = \"keep\" is not allowed: owlclaw masks");
+        let what =
+            format!("faultwire.toml:4: {kind} = \"keep\" is not allowed: contract owlclaw masks");
         assert!(refused.contains(&what), "{refused}");
     }
     let config = settings(&dir, "[redact]\npaths = \"hide\"\n");

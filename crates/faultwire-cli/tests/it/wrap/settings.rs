@@ -43,7 +43,7 @@ fn mistakes_in_the_file_name_the_line() {
         ("contract = \"owlclaw\"\ntimout = \"5s\"\n", ":2", "timout"),
         ("[limits]\n\ndepth = \"deep\"\n", ":3", "depth"),
         ("timeout = \"soon\"\n", ":1", "500ms, 90s"),
-        ("[tool.x]\ntimeout = 0\n", ":2", "no time span"),
+        ("[tool.x]\ntimeout = 0\n", ":2", "not a valid time span"),
         ("contract = \"owl\n", ":1", ""),
     ];
     for (text, line, words) in cases {
@@ -69,7 +69,7 @@ fn a_named_pipe_is_not_waited_for_and_one_of_the_shell_is_read() {
     let pipe = dir.join("faultwire.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let told = faultwire(&["wrap", "--config", &pipe, "--", "true"], "").refused();
-    assert!(told.contains("faultwire.toml: it is a named pipe"), "{told}");
+    assert!(told.contains("faultwire.toml: this is a named pipe"), "{told}");
     let mut shell = Command::new("bash");
     let script = "\"$0\" wrap --config <(sleep 0.2; echo 'timout = 5') -- true";
     shell.args(["-c", script, FAULTWIRE]);

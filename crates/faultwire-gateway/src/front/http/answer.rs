@@ -9,36 +9,37 @@ use faultwire_contract::{Condition, Surface};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
-use crate::exchange::{Exchange, Piece, Trouble};
-use crate::failing::Failing;
-use crate::front::http::Body;
-use crate::front::http::body::OnEnd;
-use crate::front::http::takes::{Stranger, Takes};
-use crate::outlet::Outlet;
-use crate::party::{Asker, Party};
+use crate::body::Body;
+use crate::body::OnEnd;
+use crate::call::{ClientContext, RequestContext};
+use crate::client_sink::ClientSink;
+use crate::exchange::{Exchange, HttpError, Piece};
+use crate::failing::CallFailure;
+use crate::front::http::accept::Accept;
+use crate::guard::refusals::Stranger;
 use crate::wire;
 
 /// How long a reply is waited for before the answer begins without it, for clients that take a
-/// stream: somebody on the way may give up on an answer that does not begin.
+/// stream: a proxy on the way may give up on an answer that does not begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is known of the answer before there is one.
-pub(crate) struct Manner {
-    pub party: Arc<Party>,
+pub(crate) struct ResponseOptions {
+    pub client: Arc<ClientContext>,
     pub surface: Surface,
     pub modern: bool,
     /// A status that the protocol fixes for failures.
     pub status: Option<StatusCode>,
 }
 
-impl Manner {
-    pub(crate) fn new(party: &Arc<Party>, surface: Surface) -> Self {
-        Self { party: Arc::clone(party), surface, modern: false, status: None }
+impl ResponseOptions {
+    pub(crate) fn new(client: &Arc<ClientContext>, surface: Surface) -> Self {
+        Self { client: Arc::clone(client), surface, modern: false, status: None }
     }
 
     /// The media type of a failure.
     fn failure_type(&self) -> HeaderValue {
-        let media = self.party.contract().content_type(Surface::Http);
+        let media = self.client.contract().content_type(Surface::Http);
         match self.surface {
             Surface::Http => HeaderValue::from_str(media).unwrap_or(JSON),
             Surface::Mcp => JSON,
@@ -48,37 +49,41 @@ impl Manner {
 
 /// The answer to a request that stays outside: no message of MCP was read.
 pub(crate) async fn refuse(
-    party: &Arc<Party>,
+    client: &Arc<ClientContext>,
     stranger: &Stranger<'_>,
     trace: Option<&str>,
     condition: Condition,
     why: &str,
 ) -> Response<Body> {
-    let failing = Failing::observed(party.contract(), condition).saying(why);
+    let failing = CallFailure::observed(client.contract(), condition).saying(why);
     let stranger = Some(stranger);
-    let takes = Takes { streams: false, surface: Surface::Http, trace, stranger };
-    refuse_with(party, takes, None, None, failing, wire::INVALID_REQUEST).await
+    let accept = Accept { streams: false, surface: Surface::Http, trace, stranger };
+    refuse_with(client, accept, None, None, failing, wire::INVALID_REQUEST).await
 }
 
 /// The same for a failure that is known better, with the status that the protocol fixes.
 pub(crate) async fn refuse_with(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     status: Option<StatusCode>,
     id: Option<&str>,
-    failing: Failing,
+    failing: CallFailure,
     number: i64,
 ) -> Response<Body> {
-    let exchange = Arc::new(Exchange::owing(1, false, &party.door.room));
-    let outlet = Arc::clone(&exchange) as Arc<dyn Outlet>;
-    let asker = Asker { outlet: Some(&outlet), ..takes.asker(party) };
-    party.door.refuse(asker, id, number, failing);
-    let manner = Manner { status, ..Manner::new(party, takes.surface) };
-    of(exchange, manner, Box::new(|_| {})).await
+    let exchange = Arc::new(Exchange::owing(1, false, client.responder.quota()));
+    let sink = Arc::clone(&exchange) as Arc<dyn ClientSink>;
+    let context = RequestContext { sink: Some(&sink), ..accept.context(client) };
+    client.responder.refuse(context, id, number, failing);
+    let options = ResponseOptions { status, ..ResponseOptions::new(client, accept.surface) };
+    of(exchange, options, Box::new(|_| {})).await
 }
 
 /// Waits for what the pipeline says, and puts it as JSON, or as a stream if there is more to it.
-pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -> Response<Body> {
+pub(crate) async fn of(
+    exchange: Arc<Exchange>,
+    options: ResponseOptions,
+    on_end: OnEnd,
+) -> Response<Body> {
     let mut guard = Leaving { exchange: Arc::clone(&exchange), on_end: Some(on_end) };
     let Some(first) = first(&exchange).await else {
         return stream(&exchange, None, guard.take());
@@ -89,17 +94,17 @@ pub(crate) async fn of(exchange: Arc<Exchange>, manner: Manner, on_end: OnEnd) -
             stream(&exchange, first, guard.take())
         }
         Some(Piece::Reply(line)) => json(line),
-        Some(Piece::Failed(line, trouble)) => failed(line, trouble, &manner),
+        Some(Piece::Failed(line, http_error)) => failed(line, http_error, &options),
         None => accepted(),
     }
 }
 
 /// The same for the answers to several requests: a list, or a stream of them.
-pub(crate) async fn of_all(exchange: Arc<Exchange>, manner: &Manner) -> Response<Body> {
+pub(crate) async fn of_all(exchange: Arc<Exchange>, options: &ResponseOptions) -> Response<Body> {
     let on_end: OnEnd = Box::new(|exchange| _ = exchange.abandon());
     let mut guard = Leaving { exchange: Arc::clone(&exchange), on_end: Some(on_end) };
     let mut next = first(&exchange).await;
-    let (mut list, mut replies, mut trouble) = (vec![b'['], 0, None);
+    let (mut list, mut replies, mut http_error) = (vec![b'['], 0, None);
     loop {
         let Some(piece) = next else { return stream(&exchange, None, guard.take()) };
         let Some(piece) = piece else { break };
@@ -113,14 +118,14 @@ pub(crate) async fn of_all(exchange: Arc<Exchange>, manner: &Manner) -> Response
         list.extend_from_slice(line);
         replies += 1;
         if let Piece::Failed(_, why) = piece {
-            trouble = Some(why);
+            http_error = Some(why);
         }
         next = Some(poll_fn(|context| exchange.poll_piece(context)).await);
     }
     list.push(b']');
-    match (replies, trouble) {
+    match (replies, http_error) {
         (0, _) => accepted(),
-        (1, Some(trouble)) => failed(list.into(), trouble, manner),
+        (1, Some(http_error)) => failed(list.into(), http_error, options),
         _ => json(list),
     }
 }
@@ -170,19 +175,19 @@ pub(crate) fn stream(
     answer
 }
 
-fn failed(line: Bytes, trouble: Trouble, manner: &Manner) -> Response<Body> {
-    let http = manner.surface == Surface::Http;
-    let status = match (http, trouble.number) {
-        (true, _) => StatusCode::from_u16(trouble.status).ok(),
-        (false, Some(number)) => manner.status.or_else(|| fixed_status(number, manner.modern)),
-        (false, None) => manner.status,
+fn failed(line: Bytes, http_error: HttpError, options: &ResponseOptions) -> Response<Body> {
+    let http = options.surface == Surface::Http;
+    let status = match (http, http_error.number) {
+        (true, _) => StatusCode::from_u16(http_error.status).ok(),
+        (false, Some(number)) => options.status.or_else(|| fixed_status(number, options.modern)),
+        (false, None) => options.status,
     };
     let status = status.unwrap_or(StatusCode::OK);
     let mut answer = Response::new(Body::whole(line));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, manner.failure_type());
-    if let Some(seconds) = trouble.retry_after.filter(|_| status.as_u16() >= 400) {
+    headers.insert(CONTENT_TYPE, options.failure_type());
+    if let Some(seconds) = http_error.retry_after.filter(|_| status.as_u16() >= 400) {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if status == StatusCode::UNAUTHORIZED {

@@ -7,27 +7,29 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::call::trace_of;
-use crate::era::{self, Era};
-use crate::failing::Failing;
-use crate::front::http::Body;
+use crate::body::Body;
+use crate::body::OnEnd;
+use crate::call::{Bridged, ClientContext, KnownAs, RequestContext, trace_of};
+use crate::era;
+use crate::failing::CallFailure;
+use crate::front::http::accept::Accept;
 use crate::front::http::answer::{self, accepted, bare, refuse, refuse_with};
-use crate::front::http::begin::begin;
-use crate::front::http::body::OnEnd;
-use crate::front::http::handing::{self, exchange, hand_over, in_session};
-use crate::front::http::reading::read;
-use crate::front::http::takes::{Stranger, Takes};
+use crate::front::http::dispatch::{self, exchange, hand_over, in_session};
+use crate::front::http::initialize::begin;
+use crate::front::http::read_body::read;
 use crate::gateway::Gateway;
 use crate::guard::access::Access;
-use crate::guard::mirror::{self, Head};
+use crate::guard::refusals::Stranger;
 use crate::guard::version::{self, Objection};
-use crate::mount::session::Session;
+use crate::header_params::{self, Head};
+use crate::last_output::LastOutput;
+use crate::memory_quota::SHORT;
+use crate::mount::session::ClientSession;
 use crate::mount::shared::progress_token;
 use crate::mount::{Mount, NoSession};
-use crate::party::{Asker, Bridged, KnownAs, Party};
+use crate::probe::Era;
 use crate::request::ToolCall;
-use crate::room::SHORT;
-use crate::upstream::process::is_fault_of_command;
+
 use crate::wire;
 
 const NOT_FOUND: Option<StatusCode> = Some(StatusCode::NOT_FOUND);
@@ -48,11 +50,11 @@ pub(crate) async fn answer(
         Method::POST => post(gateway, mount, access, request).await,
         Method::GET => get(mount, access, request.headers()).await,
         Method::DELETE => delete(mount, access, request.headers()).await,
-        _ => not_allowed(&mount.party(access), request.headers()).await,
+        _ => not_allowed(&mount.client(access), request.headers()).await,
     }
 }
 
-/// The answer to somebody who is not known here: to the request, if it can be read, else to HTTP.
+/// The answer to a client without a valid token: to the request, if it can be read, else to HTTP.
 async fn unauthorized(
     gateway: &Gateway,
     mount: &Mount,
@@ -62,47 +64,48 @@ async fn unauthorized(
     let why = "Send a valid bearer token in the Authorization header";
     let condition = Condition::Unauthorized;
     let (head, body) = request.into_parts();
-    let takes = Takes::of(&head.headers);
-    let party = &mount.anybody();
+    let accept = Accept::of(&head.headers);
+    let client = &mount.anybody();
     if head.method != Method::POST {
-        return refuse(party, stranger, takes.trace, condition, why).await;
+        return refuse(client, stranger, accept.trace, condition, why).await;
     }
     let limit = SHORT.min(gateway.limits.body_bytes);
     let line = read(body, limit, mount).await.unwrap_or_default();
     let seen = peek(&line);
-    let trace = trace_of(takes.trace, &seen);
+    let trace = trace_of(accept.trace, &seen);
     let is_request = matches!(seen.sort(), Sort::Request) && seen.id.is_some_and(wire::is_id);
-    if takes.surface == Surface::Http || !is_request {
-        return refuse(party, stranger, trace.as_deref(), condition, why).await;
+    if accept.surface == Surface::Http || !is_request {
+        return refuse(client, stranger, trace.as_deref(), condition, why).await;
     }
-    let failing = Failing::observed(party.contract(), condition).saying(why);
+    let failing = CallFailure::observed(client.contract(), condition).saying(why);
     let number = condition.rpc_code();
-    let row = party.contract().code_for(condition, None);
+    let row = client.contract().code_for(condition, None);
     let status = row.status.first().and_then(|status| StatusCode::from_u16(*status).ok());
-    let takes = Takes { trace: trace.as_deref(), stranger: Some(stranger), ..takes };
-    refuse_with(party, takes, status, seen.id, failing, number).await
+    let accept = Accept { trace: trace.as_deref(), stranger: Some(stranger), ..accept };
+    refuse_with(client, accept, status, seen.id, failing, number).await
 }
 
-async fn not_allowed(party: &Arc<Party>, headers: &HeaderMap) -> Response<Body> {
-    let why = "Without a session, only POST is understood here";
-    let mut answer = unknown(party, Takes::of(headers), StatusCode::METHOD_NOT_ALLOWED, why).await;
+async fn not_allowed(client: &Arc<ClientContext>, headers: &HeaderMap) -> Response<Body> {
+    let why = "Without a session only POST is supported";
+    let mut answer =
+        unknown(client, Accept::of(headers), StatusCode::METHOD_NOT_ALLOWED, why).await;
     answer.headers_mut().insert("allow", HeaderValue::from_static("GET, POST, DELETE"));
     answer
 }
 
-/// The answer to something that nobody here understands.
+/// The answer to an unsupported request.
 pub(crate) async fn unknown(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     status: StatusCode,
     why: &str,
 ) -> Response<Body> {
     let condition = Condition::UnknownMethod;
     let failing =
-        Failing::observed(party.contract(), condition).saying(why).outcome(Outcome::NotSent);
+        CallFailure::observed(client.contract(), condition).saying(why).outcome(Outcome::NotSent);
     // There is no request of JSON-RPC to answer.
-    let takes = Takes { surface: Surface::Http, ..takes };
-    let mut answer = refuse_with(party, takes, None, None, failing, condition.rpc_code()).await;
+    let accept = Accept { surface: Surface::Http, ..accept };
+    let mut answer = refuse_with(client, accept, None, None, failing, condition.rpc_code()).await;
     *answer.status_mut() = status;
     answer
 }
@@ -120,16 +123,19 @@ async fn post(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let takes = Takes::of(&head.headers);
+    let accept = Accept::of(&head.headers);
     let line = match read(body, gateway.limits.body_bytes, mount).await {
         Ok(line) => line,
         Err(why) => {
-            let party = &mount.party(access);
-            let failing =
-                Failing::finer(party.contract(), Condition::InvalidArguments, Some(Aspect::Value));
+            let client = &mount.client(access);
+            let failing = CallFailure::finer(
+                client.contract(),
+                Condition::InvalidArguments,
+                Some(Aspect::Value),
+            );
             return refuse_with(
-                party,
-                Takes { surface: Surface::Http, ..takes },
+                client,
+                Accept { surface: Surface::Http, ..accept },
                 None,
                 None,
                 failing.saying(why),
@@ -141,54 +147,54 @@ async fn post(
     let seen = peek(&line);
     let asks = || matches!(seen.sort(), Sort::Request) || crate::batch::members(&line).is_some();
     if gateway.is_closing() && asks() {
-        return closing(&mount.party(access), takes, &seen).await;
+        return closing(&mount.client(access), accept, &seen).await;
     }
     if let Some(id) = session_id(&head.headers) {
         return match mount.session(id, access) {
             Some(session) => {
-                let contract = session.party.contract();
+                let contract = session.client.contract();
                 if let Err(objection) = version::in_session(contract, &head.headers, Some(&seen)) {
-                    return object(&session.party, takes, BAD, &seen, objection).await;
+                    return object(&session.client, accept, BAD, &seen, objection).await;
                 }
-                in_session(&session, takes, &line, &seen).await
+                in_session(&session, accept, &line, &seen).await
             }
-            None => no_session(&mount.party(access), takes, Some(&seen)).await,
+            None => no_session(&mount.client(access), accept, Some(&seen)).await,
         };
     }
     let initializes = seen.method.as_deref() == Some(wire::INITIALIZE);
     if initializes && !version::is_modern(&head.headers, &seen) {
-        let party = &mount.party(access);
-        if let Err(objection) = version::at_first(party.contract(), &head.headers, &seen) {
-            return object(party, takes, BAD, &seen, objection).await;
+        let client = &mount.client(access);
+        if let Err(objection) = version::at_first(client.contract(), &head.headers, &seen) {
+            return object(client, accept, BAD, &seen, objection).await;
         }
-        return begin(mount, access, takes, &line, &seen).await;
+        return begin(mount, access, accept, &line, &seen).await;
     }
-    let party = &mount.party(access);
+    let client = &mount.client(access);
     if !matches!(seen.sort(), Sort::Malformed(_))
-        && let Err(objection) = version::statelessly(party.contract(), &head.headers, &seen)
+        && let Err(objection) = version::statelessly(client.contract(), &head.headers, &seen)
     {
-        return object(party, takes, BAD, &seen, objection).await;
+        return object(client, accept, BAD, &seen, objection).await;
     }
     match seen.sort() {
         Sort::Request if seen.id.is_some_and(wire::is_id) => {}
         Sort::Request => {
-            return no_message(party, takes, &line, "its id is no text or number").await;
+            return no_message(client, accept, &line, "its id is no text or number").await;
         }
         // Many share the server: what a client says beside its requests could be about another's.
         Sort::Notification | Sort::Reply => return accepted(),
-        Sort::Malformed(why) => return no_message(party, takes, &line, why).await,
+        Sort::Malformed(why) => return no_message(client, accept, &line, why).await,
     }
     if initializes {
-        let objection = version::removed(party.contract(), wire::INITIALIZE);
-        return object(party, takes, NOT_FOUND, &seen, objection).await;
+        let objection = version::removed(client.contract(), wire::INITIALIZE);
+        return object(client, accept, NOT_FOUND, &seen, objection).await;
     }
-    statelessly(mount, party, takes, &mirror::head(&head.headers), &seen).await
+    statelessly(mount, client, accept, &header_params::head(&head.headers), &seen).await
 }
 
 /// The answer to a body that is no request of the modern era, batches included.
 async fn no_message(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     line: &[u8],
     why: &str,
 ) -> Response<Body> {
@@ -196,38 +202,43 @@ async fn no_message(
         Ok(_) => wire::INVALID_REQUEST,
         Err(_) => wire::PARSE_ERROR,
     };
-    let failing = handing::no_message(party, format!("This is no JSON-RPC request: {why}"));
-    refuse_with(party, takes, BAD, None, failing, number).await
+    let failing =
+        dispatch::no_message(client, format!("The body is not a JSON-RPC request: {why}"));
+    refuse_with(client, accept, BAD, None, failing, number).await
 }
 
 /// The gateway takes nothing new.
-async fn closing(party: &Arc<Party>, takes: Takes<'_>, seen: &Line<'_>) -> Response<Body> {
+async fn closing(
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
+    seen: &Line<'_>,
+) -> Response<Body> {
     let condition = Condition::NotReady;
-    let failing = Failing::observed(party.contract(), condition)
+    let failing = CallFailure::observed(client.contract(), condition)
         .saying("The gateway is shutting down")
         .outcome(Outcome::NotSent);
     let objection = Box::new(Objection { failing, number: condition.rpc_code() });
-    let mut answer = object(party, takes, None, seen, objection).await;
+    let mut answer = object(client, accept, None, seen, objection).await;
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     answer
 }
 
 /// The answer to a request that is refused before it is a call.
 pub(super) async fn object(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     status: Option<StatusCode>,
     seen: &Line<'_>,
     objection: Box<Objection>,
 ) -> Response<Body> {
-    let trace = trace_of(takes.trace, seen);
-    let takes = Takes { trace: trace.as_deref(), ..takes };
+    let trace = trace_of(accept.trace, seen);
+    let accept = Accept { trace: trace.as_deref(), ..accept };
     let Objection { mut failing, number } = *objection;
     failing.report.method = seen.method.as_deref().map(str::to_owned);
     if seen.method.as_deref() == Some(wire::TOOLS_CALL) {
         failing.report.tool = ToolCall::read(seen.params).map(|call| call.name.into_owned());
     }
-    refuse_with(party, takes, status, seen.id, failing, number).await
+    refuse_with(client, accept, status, seen.id, failing, number).await
 }
 
 /// A reply of our own.
@@ -242,25 +253,25 @@ pub(super) fn reply(seen: &Line<'_>, result: &serde_json::Value) -> Response<Bod
 /// A message that stands for itself, as all do in the modern era.
 async fn statelessly(
     mount: &Arc<Mount>,
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     head: &Head,
     seen: &Line<'_>,
 ) -> Response<Body> {
-    let shared = match mount.shared() {
+    let shared = match mount.shared().await {
         Ok(shared) => shared,
-        Err(why) => return crowded(party, takes, seen, &NoSession::Start(why)).await,
+        Err(why) => return crowded(client, accept, seen, &NoSession::Start(why)).await,
     };
-    let link = Arc::clone(&shared.running.link);
+    let connection = Arc::clone(&shared.running.connection);
     // What it takes to find that out is a part of the call's time.
-    let patience = party.settings.deadlines.default;
+    let patience = client.settings.deadlines.default;
     let Ok(era) = tokio::time::timeout(patience, shared.era()).await else {
         let condition = Condition::Timeout;
-        let failing = Failing::observed(party.contract(), condition)
-            .saying("The server does not say what it speaks")
+        let failing = CallFailure::observed(client.contract(), condition)
+            .saying("The server does not say which protocol version it supports")
             .outcome(Outcome::NotSent);
         let objection = Box::new(Objection { failing, number: condition.rpc_code() });
-        return object(party, takes, None, seen, objection).await;
+        return object(client, accept, None, seen, objection).await;
     };
     let bridged = match era {
         Some(Era::Legacy { initialized }) => {
@@ -269,12 +280,12 @@ async fn statelessly(
                 return reply(seen, &era::introduction(initialized));
             }
             if era::is_only_legacy(method) {
-                let objection = version::removed(party.contract(), method);
-                return object(party, takes, NOT_FOUND, seen, objection).await;
+                let objection = version::removed(client.contract(), method);
+                return object(client, accept, NOT_FOUND, seen, objection).await;
             }
             if method == wire::LISTEN {
-                let objection = version::not_carried(party.contract(), method, &version::LEGACY);
-                return object(party, takes, None, seen, objection).await;
+                let objection = version::not_carried(client.contract(), method, &version::LEGACY);
+                return object(client, accept, None, seen, objection).await;
             }
             Bridged::ModernClient
         }
@@ -284,31 +295,38 @@ async fn statelessly(
         Ok(token) => token,
         Err(why) => {
             // One parser takes the first of two, another the last.
-            let why = format!("The request says something twice: {why}");
-            let failing = handing::no_message(party, why);
+            let why = format!("The request has a member that occurs twice: {why}");
+            let failing = dispatch::no_message(client, why);
             let objection = Box::new(Objection { failing, number: wire::INVALID_PARAMS });
-            return object(party, takes, BAD, seen, objection).await;
+            return object(client, accept, BAD, seen, objection).await;
         }
     };
     let translated = shared.translate(seen, token);
     let known = KnownAs { id: seen.id.unwrap_or_default(), token };
     let seen = peek(&translated.line);
     // The server stays for as long as the answer takes, though another may have taken its place.
-    // Who only listens has to begin anew.
+    // A client that only listens has to open its stream again.
     let listens = seen.method.as_deref() == Some(wire::LISTEN);
     let stays = (!listens).then(|| Arc::clone(&shared));
-    let (leaving, id) = (Arc::clone(&link), translated.id);
+    let (leaving, id) = (Arc::clone(&connection), translated.id);
     let on_end: OnEnd = Box::new(move |exchange| {
         if exchange.abandon() > 0 {
-            leaving.left(&id);
+            leaving.client_left(&id);
         }
         drop(stays);
     });
     let line = &translated.line;
-    let asker = Asker { known_as: Some(known), bridged, head: Some(head), ..takes.asker(party) };
-    let examined = link.examine(party, &seen).await;
-    let hear = |asker: Asker<'_>| hand_over(&link, asker, line, &seen, examined);
-    exchange(asker, takes, &seen, on_end, hear).await
+    let context = RequestContext {
+        known_as: Some(known),
+        bridged,
+        head: Some(head),
+        ..accept.context(client)
+    };
+    let checked = connection.check_aside(client, &seen).await;
+    let hear = |context: RequestContext<'_>| {
+        hand_over(&connection, context, line, &seen, checked.as_ref());
+    };
+    exchange(context, accept, &seen, on_end, hear).await
 }
 
 /// The stream for messages that belong to no call.
@@ -324,7 +342,7 @@ async fn get(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> R
 async fn delete(mount: &Arc<Mount>, access: &Arc<Access>, headers: &HeaderMap) -> Response<Body> {
     match named(mount, access, headers).await {
         Ok(session) if mount.end(&session.id) => bare(StatusCode::NO_CONTENT),
-        Ok(_) => no_session(&mount.party(access), Takes::of(headers), None).await,
+        Ok(_) => no_session(&mount.client(access), Accept::of(headers), None).await,
         Err(refused) => refused,
     }
 }
@@ -334,18 +352,18 @@ async fn named(
     mount: &Mount,
     access: &Arc<Access>,
     headers: &HeaderMap,
-) -> Result<Arc<Session>, Response<Body>> {
-    let (party, takes) = (&mount.party(access), Takes::of(headers));
-    let Some(id) = session_id(headers) else { return Err(not_allowed(party, headers).await) };
+) -> Result<Arc<ClientSession>, Response<Body>> {
+    let (client, accept) = (&mount.client(access), Accept::of(headers));
+    let Some(id) = session_id(headers) else { return Err(not_allowed(client, headers).await) };
     let Some(session) = mount.session(id, access) else {
-        return Err(no_session(party, takes, None).await);
+        return Err(no_session(client, accept, None).await);
     };
-    match version::in_session(party.contract(), headers, None) {
+    match version::in_session(client.contract(), headers, None) {
         Ok(()) => Ok(session),
         Err(objection) => {
             let Objection { failing, number } = *objection;
-            let takes = Takes { surface: Surface::Http, ..takes };
-            Err(refuse_with(party, takes, None, None, failing, number).await)
+            let accept = Accept { surface: Surface::Http, ..accept };
+            Err(refuse_with(client, accept, None, None, failing, number).await)
         }
     }
 }
@@ -356,41 +374,41 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 
 /// The protocol says 404 here, and clients begin a new session then.
 async fn no_session(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     seen: Option<&Line<'_>>,
 ) -> Response<Body> {
-    let failing = Failing::observed(party.contract(), Condition::NotReady)
-        .saying("There is no such session; begin a new one");
+    let failing = CallFailure::observed(client.contract(), Condition::NotReady)
+        .saying("Unknown session; send initialize to start a new one");
     let status = Some(StatusCode::NOT_FOUND);
     let id = seen.and_then(|seen| seen.id).filter(|id| wire::is_id(id));
-    let surface = if seen.is_some() { takes.surface } else { Surface::Http };
-    let trace = seen.map_or(takes.trace.map(Into::into), |seen| trace_of(takes.trace, seen));
-    let takes = Takes { surface, trace: trace.as_deref(), ..takes };
-    let mut answer = refuse_with(party, takes, status, id, failing, wire::INVALID_REQUEST).await;
+    let surface = if seen.is_some() { accept.surface } else { Surface::Http };
+    let trace = seen.map_or(accept.trace.map(Into::into), |seen| trace_of(accept.trace, seen));
+    let accept = Accept { surface, trace: trace.as_deref(), ..accept };
+    let mut answer = refuse_with(client, accept, status, id, failing, wire::INVALID_REQUEST).await;
     *answer.status_mut() = StatusCode::NOT_FOUND;
     answer
 }
 
 pub(super) async fn crowded(
-    party: &Arc<Party>,
-    takes: Takes<'_>,
+    client: &Arc<ClientContext>,
+    accept: Accept<'_>,
     seen: &Line<'_>,
     why: &NoSession,
 ) -> Response<Body> {
     let condition = match why {
         NoSession::Crowded(_) => Condition::RateLimited,
-        NoSession::Start(error) if is_fault_of_command(error) => Condition::StartFailed,
+        NoSession::Start(error) if LastOutput::is_fault_of_command(error) => Condition::StartFailed,
         NoSession::Start(_) => Condition::UpstreamUnreachable,
     };
-    let mut failing = Failing::observed(party.contract(), condition).saying(why.to_string());
+    let mut failing = CallFailure::observed(client.contract(), condition).saying(why.to_string());
     if let NoSession::Start(error) = why {
         failing.report.hints.check = start_check(&error.to_string()).map(str::to_owned);
     }
     let status = Some(StatusCode::SERVICE_UNAVAILABLE);
     object(
-        party,
-        takes,
+        client,
+        accept,
         status,
         seen,
         Box::new(Objection { failing, number: condition.rpc_code() }),

@@ -5,11 +5,13 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::front::http::Body;
+use crate::body::Body;
+use crate::front::http::accept::Accept;
 use crate::front::http::answer::refuse;
 use crate::front::http::mcp::unknown;
-use crate::front::http::takes::{Stranger, Takes};
-use crate::gateway::{Gateway, Hosts, Status};
+use crate::gateway::{Gateway, Status};
+use crate::guard::host::Hosts;
+use crate::guard::refusals::Stranger;
 
 const PAGE: &str = include_str!("status.html");
 
@@ -29,16 +31,16 @@ pub(crate) async fn answer(
         "/readyz" => return with("text/plain; charset=utf-8", "ready\n"),
         "/" | "/metrics" | "/api/status" => {}
         _ => {
-            let party = gateway.anybody_at(path);
-            let takes = Takes { stranger: Some(stranger), ..Takes::of(request.headers()) };
-            return unknown(&party, takes, StatusCode::NOT_FOUND, "There is nothing here").await;
+            let client = gateway.anybody_at(path);
+            let accept = Accept { stranger: Some(stranger), ..Accept::of(request.headers()) };
+            return unknown(&client, accept, StatusCode::NOT_FOUND, "Not found").await;
         }
     }
-    // What failed here, and for whom, is for whoever is on the machine.
+    // What failed here, and for whom, is shown only on this machine.
     if !stranger.peer.is_local || !Hosts::is_loopback(request.headers()) {
         let why = "This page is only shown on the gateway's own machine, and not through a proxy";
-        let party = gateway.anybody_at(path);
-        return refuse(&party, stranger, None, Condition::Forbidden, why).await;
+        let client = gateway.anybody_at(path);
+        return refuse(&client, stranger, None, Condition::Forbidden, why).await;
     }
     match path {
         "/metrics" => with("text/plain; version=0.0.4; charset=utf-8", gateway.metrics()),

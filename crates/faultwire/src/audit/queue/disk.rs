@@ -1,10 +1,10 @@
-//! The way of a batch to disk, and what becomes of the log when that fails.
+//! Writes batches to disk, and handles failures of the log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Failed, Shared, Taken, WRITING};
+use super::{FailedWrite, Shared, Taken, WRITING};
 use crate::audit::batch::{Fate, wake_all};
 use crate::audit::error::AuditFailed;
 use crate::audit::options::Alarm;
@@ -12,7 +12,7 @@ use crate::audit::record::{Entry, Gap};
 use crate::audit::writer::{Left, Writer, moment};
 
 impl Shared {
-    /// Writes a batch, tells everybody who waits for it, and signs if it is time.
+    /// Writes a batch, wakes all who wait for it, and signs a checkpoint if it is due.
     pub(super) fn bring_to_disk(&self, taken: Taken) {
         let outer = WRITING.replace(self.address());
         wake_all(taken.wakers);
@@ -43,7 +43,7 @@ impl Shared {
         Ok(first)
     }
 
-    /// Opens a log anew that failed open, and writes down what it missed.
+    /// Reopens a log that failed open, and records what it missed.
     fn reopen(&self) -> Result<Writer, AuditFailed> {
         let records = self.durable.load(Ordering::Relaxed);
         let left = Left { log: self.log.clone(), key: Arc::clone(&self.key), records };
@@ -60,7 +60,7 @@ impl Shared {
         Ok(writer)
     }
 
-    /// The last chance to write down what was missed.
+    /// The last chance to record what was missed.
     pub(super) fn confess(&self) {
         match guarded(|| self.reopen()) {
             Ok(writer) => *self.writer() = Some(writer),
@@ -71,14 +71,14 @@ impl Shared {
         }
     }
 
-    /// From now on nothing is recorded. The files are let go: what was written to them last may
-    /// or may not be there, and only opening the log anew can tell.
+    /// Stops recording and closes the files. Whether the last bytes reached the disk is only known
+    /// after the log is opened again.
     fn fail(&self, why: AuditFailed, lost: u64) -> Fate {
         *self.writer() = None;
         let now = (self.options.clock)();
         let mut queue = self.queue();
         let known = queue.failed.is_some();
-        let failed = queue.failed.get_or_insert_with(|| Failed {
+        let failed = queue.failed.get_or_insert_with(|| FailedWrite {
             why: why.clone(),
             since_ms: now,
             tried_ms: now,
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-/// A bug in the writer must not leave anybody waiting for ever.
+/// A bug in the writer must not block waiting threads for ever.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, AuditFailed>) -> Result<T, AuditFailed> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(AuditFailed::panicked()))
 }

@@ -1,5 +1,5 @@
-//! Opening the files of a log's directory: regular files only, never through a link, and to write
-//! only under their one name and as their owner. New files are made exclusively.
+//! Opens the files of a log's directory: only regular files, never through a link, and for writing
+//! only if they have one name and the right owner. New files are created exclusively.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -10,22 +10,22 @@ use super::Access;
 /// Why a file or a directory is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsafeFile {
-    /// It would be followed out of the directory.
-    #[error("it is a symbolic link, and no link in a log's directory is followed")]
+    /// A link could lead out of the directory.
+    #[error("this is a symbolic link, and links in a log's directory are not followed")]
     Link,
     /// A pipe, a device, a socket or a directory.
-    #[error("it is not a regular file")]
+    #[error("this is not a regular file")]
     NotRegular,
     /// Writing to it would change another file.
-    #[error("it has {0} names (hard links), and writing to it would change the other one")]
+    #[error("this file has {0} names (hard links), and writing to it would change the others, too")]
     Names(u64),
     /// Another user can change it at any time.
-    #[error("it belongs to user {0}, who owns neither this process nor the directory")]
+    #[error("this file belongs to user {0}, who owns neither this process nor the directory")]
     Owner(u32),
-    /// It is a secret that is none.
+    /// A secret that others can read.
     #[error("other users can read it (mode {0:04o})")]
     Readable(u32),
-    /// Anybody can put files into the directory.
+    /// Other users can put files into the directory.
     #[error("other users can write to it (mode {0:04o})")]
     Writable(u32),
 }
@@ -36,15 +36,15 @@ impl UnsafeFile {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Link | Self::NotRegular => {
-                "move it away and find out who put it there: all files of a log are regular files"
+                "move it away and find out who created it: all files of a log are regular files"
             }
-            Self::Names(_) => "put a copy in its place: cp FILE FILE.copy && mv FILE.copy FILE",
-            Self::Owner(_) => "chown it to the user that writes the log, or move it away",
+            Self::Names(_) => "replace it with a copy: cp FILE FILE.copy && mv FILE.copy FILE",
+            Self::Owner(_) => "change its owner to the user that writes the log, or move it away",
             Self::Readable(_) => {
-                "run chmod 600 on it; if somebody may have read it, move the directory away and a new log begins with a new key"
+                "run chmod 600 on it; if someone may have read it, move the directory away to begin a new log with a new key"
             }
             Self::Writable(_) => {
-                "run chmod go-w on it and look for files that do not belong there, or name a directory of the log's own"
+                "run chmod go-w on it and look for files that do not belong there, or give the log its own directory"
             }
         }
     }
@@ -56,7 +56,7 @@ impl From<UnsafeFile> for io::Error {
     }
 }
 
-/// What made an operation fail, if it was a file that is not used.
+/// Why an operation failed, if the file is not safe to use.
 pub(crate) fn why_unsafe(error: &io::Error) -> Option<UnsafeFile> {
     error.get_ref()?.downcast_ref::<UnsafeFile>().copied()
 }
@@ -92,7 +92,7 @@ pub(crate) fn update(path: &Path, create: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a new file. What has its name is removed, and never written to.
+/// Creates a new file. An existing file of this name is removed and never written to.
 pub(crate) fn create(path: &Path, access: Access) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(path, e)),
@@ -103,7 +103,7 @@ pub(crate) fn create(path: &Path, access: Access) -> io::Result<File> {
     open(options.append(true).create_new(true), path)
 }
 
-/// Whether only this user decides what is in the directory.
+/// Whether only this user can change the directory.
 pub(crate) fn expect_own_directory(found: &Metadata) -> io::Result<()> {
     system::expect_closed(found)
 }
@@ -113,7 +113,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(UnsafeFile::NotRegular.into()) }
 }
 
-/// The system's own words for a link or a pipe are hard to understand.
+/// The system's error for a link or a pipe is hard to understand.
 fn named(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => UnsafeFile::Link.into(),
@@ -173,7 +173,7 @@ mod system {
     }
 }
 
-/// Elsewhere the system's own access lists decide, and only what is no file is refused.
+/// On other systems, access lists apply, and only files that are not regular are refused.
 #[cfg(not(unix))]
 mod system {
     use std::fs::{Metadata, OpenOptions};
