@@ -50,6 +50,8 @@ pub struct Failure {
     pub upstream_code: Option<Value>,
     /// The number of the JSON-RPC error that the reply was.
     pub rpc: Option<i64>,
+    /// The content blocks of the result that are no text, as they came.
+    pub blocks: Vec<Value>,
 }
 
 /// Says whether one line of a server is a failure, and which. Requests, notifications and
@@ -95,6 +97,14 @@ impl Judgement {
             Self::Success | Self::Suspect(_) => None,
         }
     }
+
+    /// The same with the blocks beside the failure's text.
+    fn with_blocks(mut self, blocks: impl FnOnce() -> Vec<Value>) -> Self {
+        if let Self::Failure(failure) = &mut self {
+            failure.blocks = blocks();
+        }
+        self
+    }
 }
 
 impl Line<'_> {
@@ -134,10 +144,22 @@ impl Line<'_> {
             Message::Result(result) if result.is_error => {
                 evidence::of_result(result, Shape::ToolError)
             }
-            Message::Result(result) => return soft_failure(contract, result, context),
+            Message::Result(result) => {
+                let judged = soft_failure(contract, result, context);
+                return judged.with_blocks(|| self.other_blocks(result));
+            }
         };
         evidence.settle(context);
-        Judgement::Failure(from_evidence(contract, evidence))
+        let judged = Judgement::Failure(from_evidence(contract, evidence));
+        judged.with_blocks(|| match &self.message {
+            Message::Result(result) => self.other_blocks(result),
+            _ => Vec::new(),
+        })
+    }
+
+    /// The content blocks that are no text.
+    fn other_blocks(&self, result: &Peek<'_>) -> Vec<Value> {
+        if result.other_blocks { evidence::other_blocks(self.text) } else { Vec::new() }
     }
 }
 
@@ -221,7 +243,14 @@ pub fn malformed(contract: &Contract, why: &str) -> Failure {
 fn protocol(contract: &Contract, aspect: Aspect, rule: String, message: String) -> Failure {
     let mut report = observed(contract, Condition::UpstreamProtocol, Some(aspect));
     report.message = Some(message);
-    Failure { rule, report: report.into(), envelope: None, upstream_code: None, rpc: None }
+    Failure {
+        rule,
+        report: report.into(),
+        envelope: None,
+        upstream_code: None,
+        rpc: None,
+        blocks: Vec::new(),
+    }
 }
 
 fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
@@ -235,8 +264,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         // What to do is said by the contract, not by a server that speaks it.
         report.next = None;
         let rule = "envelope".to_owned();
-        let (report, envelope) = (report.into(), Some(profile));
-        return Failure { rule, report, envelope, upstream_code, rpc };
+        let (report, envelope, blocks) = (report.into(), Some(profile), Vec::new());
+        return Failure { rule, report, envelope, upstream_code, rpc, blocks };
     }
     let seen = rule::shared(&evidence);
     let (condition, aspect) = match seen.map(|rule| rule.then) {
@@ -266,8 +295,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
     let said = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
     report.message = report.message.or(said);
-    let (rule, report) = (rule.to_owned(), report.into());
-    Failure { rule, report, envelope: None, upstream_code, rpc }
+    let (rule, report, blocks) = (rule.to_owned(), report.into(), Vec::new());
+    Failure { rule, report, envelope: None, upstream_code, rpc, blocks }
 }
 
 /// The code that the reply names itself, or that a rule of the contract leads to.

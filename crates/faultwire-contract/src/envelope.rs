@@ -287,7 +287,12 @@ impl Fault {
         }
         out.extend_from_slice(br#""content":[{"type":"text","text":"#);
         put_text(out);
-        out.extend_from_slice(b"}]");
+        out.push(b'}');
+        for block in self.blocks() {
+            out.push(b',');
+            out.extend_from_slice(block.as_bytes());
+        }
+        out.push(b']');
         // Structured content must be an object; an envelope may be a list.
         if !options.has_output_schema && json.first() == Some(&b'{') {
             out.extend_from_slice(br#","structuredContent":"#);

@@ -1,6 +1,7 @@
 //! A fault: one failure, accepted by a contract. [`Fault::new`] is the only way to make one, and it
 //! removes everything that is unsafe for a client.
 
+mod blocks;
 pub(crate) mod fill;
 mod private;
 mod public;
@@ -33,6 +34,8 @@ pub struct Fault {
     warned: bool,
     public: Box<Report>,
     private: Private,
+    /// Content blocks that follow the envelope in a result, as JSON.
+    blocks: Vec<String>,
 }
 
 /// Why a report is not a fault of the contract.
@@ -164,7 +167,8 @@ impl Fault {
         public.retry_after_ms = delay.and_then(|d| u64::try_from(d.as_millis()).ok());
         public.status = (status != row.default_status()).then_some(status);
         let contract = Arc::clone(contract);
-        Ok(Self { contract, code, retry, delay, status, warned, public, private })
+        let blocks = Vec::new();
+        Ok(Self { contract, code, retry, delay, status, warned, public, private, blocks })
     }
 
     /// The contract it is a fault of.
@@ -208,6 +212,11 @@ impl Fault {
     #[must_use]
     pub fn public(&self) -> &Report {
         &self.public
+    }
+
+    /// The content blocks that follow the envelope in a result, as JSON.
+    pub(crate) fn blocks(&self) -> &[String] {
+        &self.blocks
     }
 
     /// What may only be written down.

@@ -21,6 +21,8 @@ pub(crate) struct CallFailure {
     pub is_protocol: bool,
     /// What the protocol wants beside the envelope in the data of such an error.
     pub beside: Option<Value>,
+    /// Content blocks that stood beside its text.
+    pub blocks: Vec<Value>,
 }
 
 /// What the server said, where that matters for the answer.
@@ -46,8 +48,8 @@ impl CallFailure {
     }
 
     pub(crate) fn classified(failure: Failure) -> Self {
-        let Failure { report, upstream_code, rpc, .. } = failure;
-        Self { upstream_code, rpc, ..Self::from(report) }
+        let Failure { report, upstream_code, rpc, blocks, .. } = failure;
+        Self { upstream_code, rpc, blocks, ..Self::from(report) }
     }
 
     pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
@@ -95,6 +97,7 @@ impl From<Box<Report>> for CallFailure {
             said: Said::default(),
             is_protocol: false,
             beside: None,
+            blocks: Vec::new(),
         }
     }
 }

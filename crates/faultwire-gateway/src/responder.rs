@@ -380,9 +380,12 @@ impl FaultResponder {
         failing: CallFailure,
     ) -> (Entry, Option<Box<Answer>>) {
         let details = call.details();
-        let CallFailure { report, upstream_code, rpc, said, is_protocol, beside } = failing;
+        let CallFailure { report, upstream_code, rpc, said, is_protocol, beside, blocks } = failing;
         let tool = call.facts;
-        let fault = fault(&client, call, report, &details);
+        let mut fault = fault(&client, call, report, &details);
+        if !blocks.is_empty() {
+            fault = fault.with_blocks(blocks, &client.caller().sent_raw(call.params()));
+        }
         let is_protocol = is_protocol || matches!(said, Said::Protocol(_));
         let form = match (call.surface, is_protocol) {
             (Surface::Mcp, true) => Form::error(&fault, rpc),

@@ -15,7 +15,7 @@ use super::mask::{self, MaskKind};
 use super::own_words::OwnWords;
 use super::rule::Shape;
 use super::{embedded, status};
-pub(super) use reply::{of_error, of_result};
+pub(super) use reply::{of_error, of_result, other_blocks};
 
 /// Rules look at this much of a text's beginning, and at as much of its end: what a failure is about
 /// stands in its first or in its last lines.

@@ -4,6 +4,7 @@
 
 mod alerts;
 mod all_contracts;
+mod blocks;
 mod bounds;
 mod caller;
 mod classification;

@@ -50,6 +50,8 @@ pub(super) struct FailedCall {
     report: Box<Report>,
     number: Option<i64>,
     upstream_code: Option<Value>,
+    /// Content blocks that stood beside its text.
+    blocks: Vec<Value>,
 }
 
 impl Asked {
@@ -111,8 +113,8 @@ impl FailedCall {
     /// What a message of rmcp's would be to a client, if it is a failure.
     fn seen<C: TypedCode>(line: &str, context: &CallContext<'_>) -> Option<Self> {
         let failure = peek(line.as_bytes()).judge(C::contract(), context).failure()?;
-        let (number, upstream_code) = (failure.rpc, failure.upstream_code);
-        Some(Self { report: failure.report, number, upstream_code })
+        let (number, upstream_code, blocks) = (failure.rpc, failure.upstream_code, failure.blocks);
+        Some(Self { report: failure.report, number, upstream_code, blocks })
     }
 
     /// Arguments that only the handler found fault with have issues as those have that fail the
@@ -149,7 +151,7 @@ impl From<Report> for FailedCall {
 
 impl From<Box<Report>> for FailedCall {
     fn from(report: Box<Report>) -> Self {
-        Self { report, number: None, upstream_code: None }
+        Self { report, number: None, upstream_code: None, blocks: Vec::new() }
     }
 }
 
@@ -255,7 +257,7 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
 
     /// Recorded first, then given back to be sent.
     async fn answer(&self, asked: &Asked, failed: FailedCall) -> Answer {
-        let FailedCall { mut report, mut upstream_code, .. } = failed;
+        let FailedCall { mut report, mut upstream_code, blocks, .. } = failed;
         self.turn_lost(asked, &report.code);
         let undeclared = !self.declares(asked, &report.code);
         if undeclared {
@@ -275,7 +277,8 @@ impl<C: TypedCode, H: ServerHandler> Boundary<C, H> {
         self.add_facts(asked, failure.report_mut());
         let fault: Fault = {
             let caller = Caller::default().sent(asked.arguments.as_ref());
-            failure.into_fault_for(&edge::stamp(C::contract()), &caller)
+            let fault = failure.into_fault_for(&edge::stamp(C::contract()), &caller);
+            fault.with_blocks(blocks, &caller)
         };
         let call = Call {
             request: asked.request.clone(),

@@ -357,3 +357,23 @@ fn a_word_that_is_no_setting_is_told_with_those_that_are() {
         }
     }
 }
+
+/// What a failing tool gives beside its text is not lost, whether or not it has a schema.
+#[test]
+fn u4_other_blocks_of_a_failure_follow_its_envelope() {
+    let image = r#"{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}"#;
+    let note = r#"{"type":"resource","resource":{"uri":"a:b","text":"password=hunter2hunter2"}}"#;
+    let text = r#"{"type":"text","text":"The page did not load"}"#;
+    let raw = format!(r#"{{"isError":true,"content":[{image},{text},{note}]}}"#);
+    let mut client = client(None);
+    for tool in ["t", "plain"] {
+        let result = client.call(tool, &json!({ "raw": raw }))["result"].take();
+        let content = result["content"].as_array().unwrap();
+        assert_eq!(content.len(), 3, "{result}");
+        assert_eq!(serde_json::from_str::<Value>(image).unwrap(), content[1], "{tool}");
+        assert_eq!(content[2]["resource"]["text"], "password=[redacted]", "{tool}");
+        let told = content[0]["text"].as_str().unwrap();
+        assert!(told.contains("The page did not load"), "{tool}: {told}");
+        assert_eq!(result.get("structuredContent").is_none(), tool == "t");
+    }
+}

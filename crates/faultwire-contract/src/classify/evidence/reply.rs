@@ -65,6 +65,25 @@ pub(in crate::classify) fn of_result(result: &Peek<'_>, shape: Shape) -> Evidenc
     evidence
 }
 
+/// The content blocks of a reply that have no text of their own.
+pub(in crate::classify) fn other_blocks(line: &str) -> Vec<Value> {
+    #[derive(serde::Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        result: Content<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Content<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    let blocks = serde_json::from_str(line).map(|Reply { result }| result.content);
+    let blocks = blocks.unwrap_or_default().into_iter();
+    // Each on its own: one that is too deep to be built does not hide the rest.
+    let built = blocks.filter_map(|block| serde_json::from_str::<Value>(block.get()).ok());
+    built.filter(|block| block.get("text").is_none_or(|text| !text.is_string())).collect()
+}
+
 /// Some servers put the content list once more, as JSON, into the text.
 fn unblock(text: String) -> String {
     if !text.starts_with("[{\"") {
