@@ -182,6 +182,16 @@ pub enum Surface {
     Result,
 }
 
+impl From<Surface> for faultwire::json::View {
+    fn from(surface: Surface) -> Self {
+        match surface {
+            Surface::Mcp => Self::Mcp,
+            Surface::Http => Self::Http,
+            Surface::Result => Self::Result,
+        }
+    }
+}
+
 #[derive(clap::Args)]
 #[command(
     after_help = include_str!("../help/explain.txt")

@@ -178,6 +178,13 @@ pub fn own_variables() -> Vec<std::ffi::OsString> {
     std::env::vars_os().map(|(name, _)| name).filter(is_own).collect()
 }
 
+/// Prints a value as one line of JSON.
+pub fn print_line(value: &impl serde::Serialize) -> Result<(), Problem> {
+    let mut json = serde_json::to_vec(value).map_err(|e| Problem::Output(e.into()))?;
+    json.push(b'\n');
+    print(&json)
+}
+
 /// The text of a file.
 pub fn file(path: &Path) -> Result<String, Problem> {
     let failed = |e| Problem::File(path.to_owned(), e);

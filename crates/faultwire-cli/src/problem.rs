@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use faultwire::audit::{IndexError, OpenError};
+use faultwire::json;
 use faultwire_contract::{Mistakes, Redactor};
 
 use crate::style::{ERROR, HELP};
@@ -63,6 +64,14 @@ impl Problem {
         let what = what.into();
         let what = redactor.redact_credentials(&what).into_owned();
         Self::Bad { place: place.to_owned(), what, help: help.into() }
+    }
+
+    /// An error of the text on stdin; the help is for errors that have none of their own.
+    pub fn in_input(error: &json::Error, help: &str) -> Self {
+        match error.place() {
+            Some(_) => error.clone().into(),
+            None => Self::bad("stdin", error.what(), error.help().unwrap_or(help)),
+        }
     }
 
     /// The same error, located at the setting that caused it.
@@ -130,5 +139,15 @@ impl Problem {
             ),
             Self::Contract(_) | Self::Input(_) | Self::Output(_) => None,
         }
+    }
+}
+
+impl From<json::Error> for Problem {
+    fn from(error: json::Error) -> Self {
+        if let Some(mistakes) = error.mistakes() {
+            return Self::Contract(mistakes.clone());
+        }
+        let place = error.place().map_or("stdin", |place| &place.name);
+        Self::bad(place, error.what(), error.help().unwrap_or_default())
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Judged<'a> {
     /// A success that does not match its tool's output schema, where that is a failure.
     Mismatch(Box<CallFailure>),
     /// An error that the protocol wants to reach the client: as this line.
-    Told(Vec<u8>),
+    ProtocolError(Vec<u8>),
 }
 
 /// What a success is sent as, and what is to be noted of it.
@@ -217,9 +217,9 @@ impl<'c, 'a> Reply<'c, 'a> {
         if flow == Flow::Elicitation
             && !is_modern()
             && wire::asks_for_urls(self.bytes)
-            && let Some(told) = self.negotiated()
+            && let Some(line) = self.negotiated()
         {
-            return Judged::Told(told);
+            return Judged::ProtocolError(line);
         }
         let mut failure = CallFailure::classified(failure);
         if let Some(number) = failure.rpc.filter(|number| wire::modern_number(*number) != *number) {
@@ -260,10 +260,10 @@ impl<'c, 'a> Reply<'c, 'a> {
     fn negotiated(&self) -> Option<Vec<u8>> {
         #[derive(Deserialize)]
         struct Reply {
-            error: Told,
+            error: RpcError,
         }
         #[derive(Deserialize)]
-        struct Told {
+        struct RpcError {
             code: i64,
             message: Option<String>,
             data: Option<Value>,
@@ -273,7 +273,7 @@ impl<'c, 'a> Reply<'c, 'a> {
         let known = call.client().map_or_else(Caller::default, |client| client.caller());
         let caller = known.sent_raw(call.params());
         let message = error.message.as_deref().map(|text| contract.redact_for(text, &caller));
-        let mut told = json!({ "code": error.code, "message": message.unwrap_or_default() });
+        let mut passed = json!({ "code": error.code, "message": message.unwrap_or_default() });
         if let Some(mut data) = error.data {
             // Addresses that a user is to open hold what they must; all around them is text.
             let urls = data.as_object_mut().and_then(|data| data.remove(wire::ELICITATIONS));
@@ -282,9 +282,9 @@ impl<'c, 'a> Reply<'c, 'a> {
                 let urls = without_secrets(urls, contract.redactor());
                 data.insert(wire::ELICITATIONS.to_owned(), urls);
             }
-            told["data"] = data;
+            passed["data"] = data;
         }
-        Some(wire::told(call.client_id(), &told))
+        Some(wire::error_reply(call.client_id(), &passed))
     }
 
     /// Adds what the tool's schema knows about wrong arguments that the server has found.

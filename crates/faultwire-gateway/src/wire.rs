@@ -110,8 +110,8 @@ pub(crate) fn error(id: Option<&str>, number: i64, message: &str, data: &[u8]) -
     line
 }
 
-/// An error that is told as it is.
-pub(crate) fn told(id: &str, error: &Value) -> Vec<u8> {
+/// A reply with this error, unchanged.
+pub(crate) fn error_reply(id: &str, error: &Value) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n").into_bytes()
 }
 

@@ -1,7 +1,7 @@
 //! The client's side: reads a failure in any of the loaded contracts and decides what to do.
 //!
 //! ```
-//! use faultwire::client::{Ask, Reader};
+//! use faultwire::client::{RetryContext, Reader};
 //! use serde_json::json;
 //!
 //! let reader = Reader::builtin();
@@ -11,8 +11,8 @@
 //!         "incident_id":"inc_20260119_7","retry_after":2}}"# }],
 //!     "isError": true,
 //! });
-//! let told = reader.result(&result).expect("it is a failure");
-//! let verdict = told.verdict(&Ask::default());
+//! let failure = reader.result(&result).expect("it is a failure");
+//! let verdict = failure.verdict(&RetryContext::default());
 //! assert!(verdict.retry);
 //! assert_eq!(verdict.delay.unwrap().as_secs(), 2);
 //! assert_eq!(verdict.code.as_deref(), Some("governance.rate_limited"));
@@ -23,7 +23,7 @@
 //! it is retryable, this counts like a retryable code: only for a tool that may run twice.
 //!
 //! ```
-//! use faultwire::client::{Ask, Reader};
+//! use faultwire::client::{RetryContext, Reader};
 //! use faultwire::contract::Safety;
 //! use serde_json::json;
 //!
@@ -34,9 +34,9 @@
 //!         "class": "reliability", "code": "restarting", "retryable": true, "correlationId": "7f3a",
 //!         "agentGuidance": "Try again in a minute." } },
 //! });
-//! let told = Reader::builtin().result(&result).expect("it is a failure");
-//! assert!(!told.verdict(&Ask::default()).retry);
-//! let verdict = told.verdict(&Ask { safety: Safety::ReadOnly, ..Ask::default() });
+//! let failure = Reader::builtin().result(&result).expect("it is a failure");
+//! assert!(!failure.verdict(&RetryContext::default()).retry);
+//! let verdict = failure.verdict(&RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() });
 //! assert!(verdict.retry);
 //! assert_eq!(verdict.action, "Try again in a minute.");
 //! ```
@@ -75,7 +75,7 @@ pub struct Reader {
 
 /// A failure that a server reported.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ServerFailure {
     contract: Option<Arc<Contract>>,
     report: Report,
     class: RetryClass,
@@ -84,7 +84,7 @@ pub struct Told {
 
 /// What the decision depends on besides the failure.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct RetryContext {
     /// Which attempt failed, from 1.
     pub attempt: u32,
     /// What is known of the tool.
@@ -93,7 +93,7 @@ pub struct Ask {
     pub budget: Option<u32>,
 }
 
-impl Default for Ask {
+impl Default for RetryContext {
     fn default() -> Self {
         Self { attempt: 1, safety: Safety::Unknown, budget: None }
     }
@@ -128,7 +128,7 @@ impl Reader {
         Self { contracts: contracts.into_iter().collect() }
     }
 
-    /// Reads the five that are built in.
+    /// Reads all contracts that are built in.
     #[must_use]
     pub fn builtin() -> Self {
         Self::new(BUILTINS.iter().map(faultwire_contract::Builtin::contract))
@@ -136,31 +136,31 @@ impl Reader {
 
     /// Reads a tool's result, if it is a failure.
     #[must_use]
-    pub fn result(&self, result: &Value) -> Option<Told> {
+    pub fn result(&self, result: &Value) -> Option<ServerFailure> {
         let meta = |key| result.get("_meta").and_then(|meta| meta.get(key));
         let named = meta(CONTRACT_META).and_then(|c| c.get("name")).and_then(Value::as_str);
         let text = result.pointer("/content/0/text").and_then(Value::as_str);
         let structured = result.get("structuredContent").map(ToString::to_string);
         let beside = meta(ENVELOPE_META).map(ToString::to_string);
-        let told = [text, structured.as_deref(), beside.as_deref()].into_iter().flatten();
-        let told = told.filter_map(|envelope| self.envelope(Surface::Mcp, named, envelope));
+        let failure = [text, structured.as_deref(), beside.as_deref()].into_iter().flatten();
+        let failure = failure.filter_map(|envelope| self.envelope(Surface::Mcp, named, envelope));
         // A success may be wrapped in an envelope, too, which is not a failure.
-        let told = told.into_iter().next();
+        let failure = failure.into_iter().next();
         if result.get("isError").and_then(Value::as_bool) != Some(true) {
-            return told;
+            return failure;
         }
-        Some(match (told, ToolFailure::read(result).map(ToolFailure::into_owned)) {
-            (Some(told), failure) => told.beside(failure),
-            (None, Some(failure)) => Told::classified(failure, text),
-            (None, None) => Told::unknown(text),
+        Some(match (failure, ToolFailure::read(result).map(ToolFailure::into_owned)) {
+            (Some(failure), classified) => failure.beside(classified),
+            (None, Some(failure)) => ServerFailure::classified(failure, text),
+            (None, None) => ServerFailure::unknown(text),
         })
     }
 
     /// Reads a JSON-RPC error: the object with `code`, `message` and `data`.
     #[must_use]
-    pub fn error(&self, error: &Value) -> Told {
+    pub fn error(&self, error: &Value) -> ServerFailure {
         let read = |data: &Value| self.envelope(Surface::Mcp, None, &data.to_string());
-        let told = error.get("data").and_then(|data| {
+        let failure = error.get("data").and_then(|data| {
             read(data).or_else(|| {
                 // If the protocol requires members in `data`, the envelope is beside them.
                 let mut data = data.as_object()?.clone();
@@ -168,34 +168,40 @@ impl Reader {
                 read(data.get("envelope").unwrap_or(&Value::Object(data.clone())))
             })
         });
-        told.unwrap_or_else(|| Told::unknown(error.get("message").and_then(Value::as_str)))
+        failure
+            .unwrap_or_else(|| ServerFailure::unknown(error.get("message").and_then(Value::as_str)))
     }
 
     /// Reads an HTTP response, if its status is a failure. `retry_after` is the header.
     #[must_use]
-    pub fn http(&self, status: u16, retry_after: Option<&str>, body: &[u8]) -> Option<Told> {
+    pub fn http(
+        &self,
+        status: u16,
+        retry_after: Option<&str>,
+        body: &[u8],
+    ) -> Option<ServerFailure> {
         if status < 400 {
             return None;
         }
         let text = String::from_utf8_lossy(body);
-        let told = self.envelope(Surface::Http, None, &text);
-        let mut told = told.unwrap_or_else(|| Told::unknown(None));
+        let failure = self.envelope(Surface::Http, None, &text);
+        let mut failure = failure.unwrap_or_else(|| ServerFailure::unknown(None));
         let header = retry_after.and_then(|seconds| seconds.trim().parse::<u64>().ok());
         let header = header.map(|seconds| seconds.saturating_mul(1000));
-        told.report.retry_after_ms = told.report.retry_after_ms.or(header);
-        Some(told)
+        failure.report.retry_after_ms = failure.report.retry_after_ms.or(header);
+        Some(failure)
     }
 
     /// An envelope of any contract that is known; of the one that was named, if one was.
-    fn envelope(&self, surface: Surface, named: Option<&str>, text: &str) -> Option<Told> {
+    fn envelope(&self, surface: Surface, named: Option<&str>, text: &str) -> Option<ServerFailure> {
         let mut guess = None;
         let fits = |contract: &&Arc<Contract>| named.is_none_or(|name| contract.name == name);
         for contract in self.contracts.iter().filter(fits) {
             let read = contract.read_any(surface, text.as_bytes()).map(|(report, _)| report);
             let known = read.is_ok();
-            match Told::of(contract, read) {
-                Ok(told) if known => return Some(told),
-                Ok(told) => _ = guess.get_or_insert(told),
+            match ServerFailure::of(contract, read) {
+                Ok(failure) if known => return Some(failure),
+                Ok(failure) => _ = guess.get_or_insert(failure),
                 Err(_) => {}
             }
         }
@@ -203,7 +209,7 @@ impl Reader {
     }
 }
 
-impl Told {
+impl ServerFailure {
     /// The failure in an envelope of this contract. A code of a newer version is handled by its
     /// category; any other read error is returned.
     pub fn of(
@@ -298,13 +304,13 @@ impl Told {
 
     /// What to do about it (O6). A tool that may have run is called again only if that is safe.
     #[must_use]
-    pub fn verdict(&self, ask: &Ask) -> Verdict {
-        self.verdict_at(ask, &edge::moment())
+    pub fn verdict(&self, context: &RetryContext) -> Verdict {
+        self.verdict_at(context, &edge::moment())
     }
 
     /// The same at this moment and with this random number.
     #[must_use]
-    pub fn verdict_at(&self, ask: &Ask, stamp: &Stamp) -> Verdict {
+    pub fn verdict_at(&self, context: &RetryContext, stamp: &Stamp) -> Verdict {
         let row = self.contract.as_ref().and_then(|contract| contract.code(&self.report.code));
         let known = self.report.outcome.or_else(|| row?.outcome);
         let fixed = row.and_then(|row| row.after).filter(|_| self.class == RetryClass::After);
@@ -316,9 +322,9 @@ impl Told {
             class: if can_wait { self.class } else { RetryClass::Never },
             named_delay: self.report.delay(stamp.now_ms).or(not_before).or(fixed),
             outcome: known.unwrap_or(Outcome::MaybeExecuted),
-            safety: ask.safety,
-            attempt: ask.attempt,
-            budget: ask.budget,
+            safety: context.safety,
+            attempt: context.attempt,
+            budget: context.budget,
             backoff: self.contract.as_ref().map_or_else(Backoff::default, |c| c.retry.backoff),
             random: stamp.random,
         });

@@ -83,7 +83,7 @@
 //! do instead.
 //!
 //! ```
-//! use faultwire::client::{Ask, Reader};
+//! use faultwire::client::{RetryContext, Reader};
 //! use serde_json::json;
 //!
 //! let envelope = json!({ "error": {
@@ -93,8 +93,8 @@
 //! let result = json!({ "isError": true,
 //!                      "content": [{ "type": "text", "text": envelope.to_string() }] });
 //!
-//! let told = Reader::builtin().result(&result).expect("it is a failure");
-//! let verdict = told.verdict(&Ask::default());
+//! let failure = Reader::builtin().result(&result).expect("it is a failure");
+//! let verdict = failure.verdict(&RetryContext::default());
 //! assert!(verdict.retry);
 //! assert_eq!(verdict.delay.unwrap().as_millis(), 2000);
 //! assert_eq!(verdict.contract.as_deref(), Some("standard"));
@@ -138,6 +138,7 @@ pub mod client;
 mod draft;
 mod edge;
 mod failure;
+pub mod json;
 #[cfg(feature = "rmcp")]
 mod manifest;
 #[cfg(feature = "arguments")]

@@ -18,7 +18,7 @@ use http::{Method, Request, Response};
 use tokio::time::{Sleep, sleep};
 use tower::retry::Policy;
 
-use crate::client::{Ask, Reader};
+use crate::client::{Reader, RetryContext};
 
 /// The default number of retries of a request.
 const RETRIES: u32 = 3;
@@ -57,9 +57,10 @@ impl<B: Clone, E> Policy<Request<B>, Response<Bytes>, E> for RetryPolicy {
     ) -> Option<Sleep> {
         let response = result.as_ref().ok()?;
         let after = response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok());
-        let told = self.reader.http(response.status().as_u16(), after, response.body())?;
+        let failure = self.reader.http(response.status().as_u16(), after, response.body())?;
         let (attempt, budget) = (self.attempt, Some(self.left));
-        let delay = told.verdict(&Ask { attempt, safety: safety(request), budget }).delay?;
+        let delay =
+            failure.verdict(&RetryContext { attempt, safety: safety(request), budget }).delay?;
         self.attempt += 1;
         self.left = self.left.saturating_sub(1);
         Some(sleep(delay))

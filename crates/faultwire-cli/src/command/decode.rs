@@ -1,20 +1,19 @@
 //! `decode`: an envelope in, the fault out.
 
+use faultwire::json;
+
 use crate::args::DecodeArgs;
 use crate::problem::Problem;
 use crate::{Done, edge, resolve};
 
 pub fn run(args: &DecodeArgs) -> Result<Done, Problem> {
-    let contract = resolve::contract(&args.contract.contract)?;
-    let named = args.profile.as_deref();
-    let profile = named.map(|name| resolve::profile(&contract, Some(name))).transpose()?;
-    let report = resolve::read(&contract, args.surface, profile, &edge::input()?).map_err(|e| {
-        let help =
-            format!("`faultwire contract schema {}` shows the shape", args.contract.contract);
-        Problem::bad("stdin", e.to_string(), help)
-    })?;
-    let mut json = serde_json::to_vec(&report).map_err(|e| Problem::Output(e.into()))?;
-    json.push(b'\n');
-    edge::print(&json)?;
+    let name = &args.contract.contract;
+    let contract = resolve::contract(name)?;
+    let profile = args.profile.as_deref();
+    json::profile(&contract, profile)?;
+    let report = json::read(&contract, &edge::input()?, Some(args.surface.into()), profile);
+    let help = format!("`faultwire contract schema {name}` shows the shape");
+    let report = report.map_err(|e| Problem::in_input(&e, &help))?;
+    edge::print_line(&report)?;
     Ok(Done::Fine)
 }

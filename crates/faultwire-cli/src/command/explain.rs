@@ -8,7 +8,6 @@ use faultwire_contract::{
 };
 use serde_json::{Value, json};
 
-use super::contract::code_json;
 use crate::args::ExplainArgs;
 use crate::problem::Problem;
 use crate::style::{CODE, DIM, GOOD, HEAD, WARN, paint};
@@ -57,7 +56,7 @@ pub fn run(args: &ExplainArgs, json: bool) -> Result<Done, Problem> {
 }
 
 fn page_json(contract: &Arc<Contract>, code: &Code) -> Value {
-    let mut page = code_json(code);
+    let mut page = faultwire::json::code(code);
     page["contract"] = json!({ "name": contract.name, "version": contract.version });
     page["conditions"] = conditions(contract, code).into();
     page["example"] =

@@ -1,6 +1,7 @@
 //! `redact`: text in, text out.
 
-use faultwire_contract::{Masks, RedactRule, Redactor};
+use faultwire::json;
+use faultwire_contract::{Masks, Redactor};
 
 use crate::args::RedactArgs;
 use crate::problem::Problem;
@@ -10,8 +11,7 @@ pub fn run(args: &RedactArgs) -> Result<Done, Problem> {
     let redactor = match (&args.rules, &args.contract) {
         (Some(path), _) => {
             let text = edge::file(path)?;
-            let rules = RedactRule::load(&path.display().to_string(), &text);
-            Redactor::with(rules.map_err(Problem::Contract)?)
+            Redactor::with(json::redact_rules(&path.display().to_string(), &text)?)
         }
         (None, Some(name)) => resolve::contract(name)?.redactor().clone(),
         (None, None) => Redactor::default(),

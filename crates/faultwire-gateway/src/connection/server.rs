@@ -115,9 +115,9 @@ impl Connection {
         let reply = Reply { settings: &self.settings, tasks, tool, call: &call, line, bytes };
         match reply.judge() {
             Judged::Success(success) => self.succeeded(call, line, success),
-            Judged::Told(told) => {
-                let is_sent = call.answer(&peek(&told), Rewrite::new(&told));
-                if is_sent { Verdict::Drop } else { Verdict::Instead(told) }
+            Judged::ProtocolError(line) => {
+                let is_sent = call.answer(&peek(&line), Rewrite::new(&line));
+                if is_sent { Verdict::Drop } else { Verdict::Instead(line) }
             }
             Judged::Mismatch(failure) => {
                 self.count_mismatch(&call);

@@ -211,7 +211,7 @@ impl Driven {
                         self.out.push(format!("answer {}", call.client_id()));
                         call.dismiss();
                     }
-                    Judged::Told(_) => {
+                    Judged::ProtocolError(_) => {
                         self.out.push(format!("answer {}", call.client_id()));
                         call.dismiss();
                     }
@@ -236,15 +236,15 @@ impl Driven {
     fn upstream(&mut self, line: &[u8]) {
         self.at += line.len() as u64;
         let seen = peek(line);
-        let mut told = String::from("upstream");
+        let mut request = String::from("upstream");
         if let Some(method) = &seen.method {
-            let _ = write!(told, " {method}");
+            let _ = write!(request, " {method}");
         }
         if let Some(id) = seen.id {
             let id = id.replace("\"faultwire-0000000000000000-", "own-").replace('"', "");
-            let _ = write!(told, " {id}");
+            let _ = write!(request, " {id}");
         }
-        self.out.push(told);
+        self.out.push(request);
     }
 
     fn written(&self) -> u64 {

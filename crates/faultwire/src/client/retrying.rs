@@ -5,7 +5,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 
-use crate::client::{Ask, Reader, Told};
+use crate::client::{Reader, RetryContext, ServerFailure};
 
 /// The default number of retries of a call.
 const RETRIES: u32 = 3;
@@ -42,9 +42,9 @@ impl Retrying {
         let mut attempt = 1;
         loop {
             let answer = self.peer.call_tool(request.clone()).await;
-            let Some(told) = self.failure(&answer) else { return answer };
+            let Some(failure) = self.failure(&answer) else { return answer };
             let budget = Some(self.retries.saturating_sub(attempt - 1));
-            let verdict = told.verdict(&Ask { attempt, safety, budget });
+            let verdict = failure.verdict(&RetryContext { attempt, safety, budget });
             let Some(delay) = verdict.delay else { return answer };
             tokio::time::sleep(delay).await;
             attempt += 1;
@@ -52,7 +52,7 @@ impl Retrying {
     }
 
     /// Reads an answer, if it is a failure.
-    fn failure(&self, answer: &Result<CallToolResult, ServiceError>) -> Option<Told> {
+    fn failure(&self, answer: &Result<CallToolResult, ServiceError>) -> Option<ServerFailure> {
         match answer {
             Ok(result) => {
                 let value = serde_json::to_value(result).ok()?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
-use faultwire::client::{Ask, Reader, Retrying};
+use faultwire::client::{Reader, RetryContext, Retrying};
 use faultwire::contract::{
     BUILTINS, CONTRACT_META, ENVELOPE_META, FailureClass, Fault, Profile, Reason, Report,
     ResultOptions, RetryClass, Safety, Stamp, Surface, TOOL_FAILURE_META,
@@ -44,7 +44,8 @@ fn a4_every_code_of_every_contract_is_read_in_each_form() {
                 let place = format!("{} {}", builtin.name, code.id);
                 assert_eq!(told.code(), Some(&*code.id), "{place}");
                 assert_eq!(told.contract().unwrap().name, builtin.name, "{place}");
-                let verdict = told.verdict(&Ask { safety: Safety::ReadOnly, ..Ask::default() });
+                let verdict = told
+                    .verdict(&RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() });
                 let retryable = code.default_retry() != RetryClass::Never;
                 assert_eq!(verdict.retry, retryable, "{place}");
                 assert_eq!(verdict.action, code.action, "{place}");
@@ -64,11 +65,11 @@ fn o6_problem_details_and_their_header() {
     let body =
         fault(contract, "governance.rate_limited").envelope(Surface::Http, Profile::default());
     let told = reader.http(429, Some("7"), &body).unwrap();
-    let verdict = told.verdict(&Ask::default());
+    let verdict = told.verdict(&RetryContext::default());
     assert_eq!((verdict.retry, verdict.delay), (true, Some(Duration::from_secs(7))));
     assert!(reader.http(200, None, &body).is_none(), "a success is no failure");
     let page = reader.http(502, Some("3"), b"<html>Bad gateway</html>").unwrap();
-    assert_eq!(page.verdict(&Ask::default()).reason, Reason::NeverRetried);
+    assert_eq!(page.verdict(&RetryContext::default()).reason, Reason::NeverRetried);
 }
 
 #[test]
@@ -79,8 +80,8 @@ fn o6_what_nobody_knows_is_not_sent_again() {
             "code": "governance.too_new", "message": "x", "category": category,
             "retryable": retryable, "incident_id": "inc_20260119_7" } }).to_string() }] })
     };
-    let ask = Ask { safety: Safety::ReadOnly, ..Ask::default() };
-    let told = |result: &Value| reader.result(result).unwrap().verdict(&ask);
+    let context = RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() };
+    let told = |result: &Value| reader.result(result).unwrap().verdict(&context);
     assert!(told(&newer("dependency", true)).retry, "its category is retried");
     assert!(!told(&newer("dependency", false)).retry, "it says no itself");
     assert!(!told(&newer("governance", true)).retry, "its category does not agree");
@@ -113,8 +114,8 @@ fn s5_every_code_is_read_by_a_client_that_knows_no_contract() {
             let result = fault.call_tool_result(Profile::default(), options);
             let mut result: Value = serde_json::from_slice(&result).unwrap();
             let told = nobody.result(&result).unwrap();
-            let ask = Ask { safety: Safety::Idempotent, ..Ask::default() };
-            let verdict = told.verdict_at(&ask, &Stamp::default());
+            let context = RetryContext { safety: Safety::Idempotent, ..RetryContext::default() };
+            let verdict = told.verdict_at(&context, &Stamp::default());
             let Some(failure) = fault.tool_failure() else {
                 assert_eq!((told.code(), verdict.retry), (None, false), "{place}");
                 continue;
@@ -160,7 +161,7 @@ fn s5_a7_a_foreign_servers_tool_failure_is_obeyed_as_a_code_is() {
         reader
             .result(&foreign(failure))
             .unwrap()
-            .verdict_at(&Ask { safety, ..Ask::default() }, &NOW)
+            .verdict_at(&RetryContext { safety, ..RetryContext::default() }, &NOW)
     };
     let busy = |not_before: Value| {
         json!({ "class": "reliability", "code": "busy", "retryable": true, "correlationId": "7f3a",
@@ -179,7 +180,8 @@ fn s5_a7_a_foreign_servers_tool_failure_is_obeyed_as_a_code_is() {
     // A claim is no proof that the tool did not run.
     assert_eq!(verdict(&in_two_seconds, Safety::Unknown).reason, Reason::MayHaveRun);
     assert!(verdict(&in_two_seconds, Safety::Idempotent).retry);
-    let budget = Ask { safety: Safety::ReadOnly, budget: Some(0), ..Ask::default() };
+    let budget =
+        RetryContext { safety: Safety::ReadOnly, budget: Some(0), ..RetryContext::default() };
     assert_eq!(told.verdict_at(&budget, &NOW).reason, Reason::BudgetSpent);
 
     // Without a moment the delays grow; a moment that is over is no delay.
@@ -218,7 +220,11 @@ fn s5_a7_a_foreign_servers_tool_failure_is_obeyed_as_a_code_is() {
     ours["_meta"][TOOL_FAILURE_META] = in_two_seconds;
     let told = reader.result(&ours).unwrap();
     assert_eq!(told.code(), Some("internal.unexpected"));
-    assert!(!told.verdict_at(&Ask { safety: Safety::ReadOnly, ..Ask::default() }, &NOW).retry);
+    assert!(
+        !told
+            .verdict_at(&RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() }, &NOW)
+            .retry
+    );
 }
 
 /// A delay for which an envelope has no place.
@@ -230,8 +236,8 @@ fn s5_o6_the_moment_beside_an_envelope_is_waited_for() {
     let fault = Fault::new(contract, report, &now).unwrap();
     let result = fault.call_tool_result(Profile::default(), ResultOptions::default());
     let told = Reader::builtin().result(&serde_json::from_slice(&result).unwrap()).unwrap();
-    let ask = Ask { safety: Safety::ReadOnly, ..Ask::default() };
-    assert_eq!(told.verdict_at(&ask, &now).delay, Some(Duration::from_millis(1500)));
+    let context = RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() };
+    assert_eq!(told.verdict_at(&context, &now).delay, Some(Duration::from_millis(1500)));
 }
 
 /// A server that follows the proposal, and is not ours.

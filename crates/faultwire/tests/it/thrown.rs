@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use faultwire::audit::{Log, Options};
-use faultwire::client::{Ask, Reader};
+use faultwire::client::{Reader, RetryContext};
 use faultwire::contract::{Contract, Meta, Report, RetryClass, Safety, Session};
 use faultwire::{Boundary, Failure, TypedCode, Unknown};
 use faultwire::{context_resolve, kaiza, owlclaw, tuitbot, workrail};
@@ -90,7 +90,8 @@ async fn every_code_comes_back<C: TypedCode>() {
         let told = reader.result(&pair.fails(&code.id, json!({})).await).unwrap();
         assert_eq!(told.code(), Some(&*code.id));
         assert_eq!(told.contract().unwrap().name, contract.name);
-        let verdict = told.verdict(&Ask { safety: Safety::ReadOnly, ..Ask::default() });
+        let verdict =
+            told.verdict(&RetryContext { safety: Safety::ReadOnly, ..RetryContext::default() });
         assert_eq!(verdict.retry, code.default_retry() != RetryClass::Never, "{}", code.id);
         assert_eq!(verdict.action, code.action);
         // Whatever the envelope has a place for is what was recorded.
