@@ -1,0 +1,81 @@
+//! The audit log. Whoever waits for the disk does not hold the interpreter meanwhile.
+
+use faultwire::audit::{Entry, Log, Receipt};
+use faultwire::json;
+use pyo3::prelude::*;
+
+use crate::contract::Fault;
+use crate::error::{raised, run};
+
+/// An open audit log.
+#[pyclass(frozen)]
+pub struct AuditLog(pub(crate) Log);
+
+#[pymethods]
+impl AuditLog {
+    /// Opens the log in a directory.
+    #[staticmethod]
+    fn open(py: Python<'_>, directory: &str, options: &str) -> PyResult<Self> {
+        py.detach(|| run(|| json::open_log(directory, options).map(Self)))
+    }
+
+    /// Records a fault and waits until it is on disk.
+    fn append(&self, py: Python<'_>, fault: &Fault, call: &str) -> PyResult<Option<u64>> {
+        let entry = run(|| json::entry(&self.0, &fault.0, call))?;
+        py.detach(|| run(|| Ok(self.0.append(entry)?.seq)))
+    }
+
+    /// The same in the background: calls `done(seq, error)` on the log's thread.
+    fn submit(&self, fault: &Fault, call: &str, done: Py<PyAny>) -> PyResult<()> {
+        let entry = run(|| json::entry(&self.0, &fault.0, call))?;
+        self.send(entry, done);
+        Ok(())
+    }
+
+    /// Records something that is no failure.
+    fn event(&self, py: Python<'_>, name: &str, facts: &str) -> PyResult<Option<u64>> {
+        let entry = run(|| json::event(name, facts))?;
+        py.detach(|| run(|| Ok(self.0.append(entry)?.seq)))
+    }
+
+    /// The record's members for a fault, without its place in the log.
+    fn entry(&self, fault: &Fault, call: &str) -> PyResult<String> {
+        run(|| Ok(json::entry(&self.0, &fault.0, call)?.as_str().to_owned()))
+    }
+
+    /// The log's id.
+    #[getter]
+    fn id(&self) -> String {
+        self.0.id().to_owned()
+    }
+
+    /// Waits for everything, and lets go of the files.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| run(|| self.0.close().map_err(Into::into)))
+    }
+}
+
+impl AuditLog {
+    fn send(&self, entry: Entry, done: Py<PyAny>) {
+        self.0.submit(entry).then(move |receipt| {
+            let (seq, error) = match receipt {
+                Ok(Receipt { seq }) => (seq, None),
+                Err(why) => (None, Some(raised(&why.into()))),
+            };
+            call_back(&done, (seq, error));
+        });
+    }
+}
+
+/// Calls a function of Python from the log's thread. Its own error has nobody else to go to.
+pub fn call_back<A>(done: &Py<PyAny>, arguments: A)
+where
+    A: for<'py> pyo3::call::PyCallArgs<'py>,
+{
+    // None while the interpreter ends: then nobody waits any more.
+    Python::try_attach(|py| {
+        if let Err(error) = done.call1(py, arguments) {
+            error.write_unraisable(py, Some(done.bind(py)));
+        }
+    });
+}
