@@ -105,3 +105,61 @@ fn captured_replies() {
         }
     }
 }
+
+/// Taken apart for the rules, a secret would no longer be recognised.
+#[test]
+fn x6_the_reasons_show_no_secret() {
+    let token = "ghp_Zk4Qx7Lm2Vt9Rw3Yb8Nc1Hd6Js5Pf0GaUe";
+    let inner = r#"{\\\"client_secret\\\":\\\"Tulpe80RegenSonne\\\"}"#;
+    let text = format!("clone of https://{token}@example.org/a.git failed: {inner}");
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"isError":true,"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    );
+    let call = format!(
+        r#"{{"method":"tools/call","params":{{"name":"clone","arguments":{{"token":"{token}"}}}}}}"#
+    );
+    let out = faultwire(&["classify", "--why", "--call", &call], &line).fine();
+    assert!(out.contains("failed"), "{out}");
+    for part in [token, "Zk4Qx7Lm2Vt9", "Zk4 Qx7", "Tulpe80RegenSonne", "Tulpe80"] {
+        assert!(!out.contains(part), "{part}: {out}");
+    }
+}
+
+/// U1: a retryable code needs more than a word, and what the call is about is no failure.
+#[test]
+fn u1_words_of_everyday_life_are_no_reason_to_call_again() {
+    for text in [
+        "Deadline exceeded: submissions closed on 2026-03-01",
+        "Item 503 is unavailable in size M",
+        "Too many requests in one batch: 120, the maximum is 100",
+        "timeout: invalid time interval '5x'",
+        "Bob is busy on Monday",
+        "A temporary file could not be removed",
+    ] {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result": {
+            "isError": true, "content": [{ "type": "text", "text": text }] } });
+        let answer = &answers("standard", line.to_string().as_bytes())[0];
+        assert_eq!(answer["retry"], "never", "{answer}");
+    }
+    for (text, code) in [
+        ("toomanyrequests: You have reached your unauthenticated pull rate limit.", "rate_limited"),
+        ("The registry server is busy", "unavailable"),
+        ("The service is down for maintenance", "unavailable"),
+    ] {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result": {
+            "isError": true, "content": [{ "type": "text", "text": text }] } });
+        let answer = &answers("standard", line.to_string().as_bytes())[0];
+        assert_eq!(
+            (&answer["code"], answer["retry"] == "never"),
+            (&json!(code), false),
+            "{answer}"
+        );
+    }
+    // Who asks what a code means gets it back.
+    let told = json!({ "code": "ETIMEDOUT", "message": "operation timed out" }).to_string();
+    let line = json!({ "jsonrpc": "2.0", "id": 1,
+                       "result": { "content": [{ "type": "text", "text": told }] } });
+    let call = r#"{"method":"tools/call","params":{"name":"describe_error","arguments":{"code":"ETIMEDOUT"}}}"#;
+    let answer = faultwire(&["classify", "--call", call], line.to_string()).json();
+    assert_eq!(answer["failure"], false, "{answer}");
+}

@@ -22,6 +22,9 @@ pub(super) use reply::{of_error, of_result, other_blocks};
 const LOOKED_AT: usize = 4096;
 const LOOKED_AT_END: usize = 2048;
 
+/// Codes in one word without a mark are longer than this, if they lead a text.
+const LONG_WORD: usize = 12;
+
 /// Weak rules read texts of no more lines.
 const MOST_LINES: usize = 16;
 
@@ -65,12 +68,22 @@ pub(crate) struct Views {
     pub said: String,
     /// Without quotations, paths, URLs and code, too: prose is read here.
     pub words: String,
-    /// What was masked, and why.
-    pub masked: Vec<(String, MaskKind)>,
+    /// What was looked at, and what of it was masked and why.
+    looked_at: String,
+    masks: Vec<mask::Mask>,
     /// Whether the text repeats something of the call.
     pub names_argument: bool,
     /// Whether it repeats one value of the call whole: a path, a URL, an id.
     pub names_whole_argument: bool,
+}
+
+impl Views {
+    /// What was masked, and why.
+    pub fn masked(&self) -> impl Iterator<Item = (&str, MaskKind)> {
+        self.masks
+            .iter()
+            .filter_map(|(range, kind)| Some((self.looked_at.get(range.clone())?, *kind)))
+    }
 }
 
 impl Evidence {
@@ -82,14 +95,14 @@ impl Evidence {
         self.views = Views {
             said: mask::masked(&looked_at, &masks, |kind| kind == MaskKind::Argument).into_owned(),
             words: mask::masked(&looked_at, &masks, |_| true).into_owned(),
-            names_whole_argument: own.as_ref().is_some_and(|own| own.is_named_whole(&looked_at)),
+            // What a server calls a failure itself is one, whatever it names.
+            names_whole_argument: self.shape == Shape::SoftFailure
+                && own.as_ref().is_some_and(|own| own.is_named_whole(&looked_at)),
             names_argument: masks.iter().any(|(_, kind)| *kind == MaskKind::Argument),
-            masked: masks
-                .iter()
-                .filter_map(|(range, kind)| Some((looked_at.get(range.clone())?.to_owned(), *kind)))
-                .collect(),
+            looked_at,
+            masks,
         };
-        if looked_at.trim_start().starts_with('#') {
+        if self.views.looked_at.trim_start().starts_with('#') {
             self.views.words = title(&self.views.words);
         }
         if let Some(names) = identifiers::names_in(&self.views.words) {
@@ -205,7 +218,11 @@ fn leading_code(text: &str) -> Option<String> {
     let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     let end = text.bytes().position(|b| !part(b)).unwrap_or(text.len());
     let (code, rest) = text.split_at(end);
-    let shaped = (3..=64).contains(&code.len()) && code.as_bytes()[0].is_ascii_alphabetic();
+    // A short word in lower case is a word, or the program that speaks: `timeout: invalid interval`.
+    let is_word = code.len() < LONG_WORD && code.bytes().all(|b| b.is_ascii_lowercase());
+    let shaped = (3..=64).contains(&code.len())
+        && code.as_bytes()[0].is_ascii_alphabetic()
+        && (boxed || !is_word);
     let ended = if boxed {
         rest.starts_with(']')
     } else {

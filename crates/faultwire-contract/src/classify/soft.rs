@@ -55,7 +55,11 @@ pub(super) fn judge(evidence: &mut Evidence, context: &CallContext<'_>) -> Optio
     let kind = ToolKind::of(signs, context);
     let fails_as_body = match &evidence.body {
         Some(Value::Array(items)) => signs.items_fail(items, &kind),
-        Some(Value::Object(object)) if signs.is_read(object, &kind) => return None,
+        Some(Value::Object(object))
+            if signs.is_read(object, &kind) || signs.is_told_back(object, &kind) =>
+        {
+            return None;
+        }
         Some(Value::Object(object)) => signs.body_fails(object, &kind),
         _ => false,
     };

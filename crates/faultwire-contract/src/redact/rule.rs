@@ -76,6 +76,8 @@ pub struct RedactRule {
     keep: Option<Lazy>,
     /// Text before a finding that excludes it.
     unless: Option<Lazy>,
+    /// A match with the few bytes behind it that excludes it.
+    unless_whole: Option<Lazy>,
     /// The rule is tried only on stretches that match this.
     within: Option<Lazy>,
     /// What a finding must pass beyond the pattern.
@@ -85,6 +87,9 @@ pub struct RedactRule {
 /// A longer match is removed as a whole, because separating its secret from the text before would
 /// be slow.
 const LONGEST_SPLIT: usize = 2048;
+
+/// How much behind a finding can exclude it.
+const BEHIND: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Lazy {
@@ -153,6 +158,7 @@ impl RedactRule {
             pattern: Lazy { source: regex::escape(secret).into(), compiled: Arc::default() },
             keep: None,
             unless: None,
+            unless_whole: None,
             within: None,
             check: None,
         }
@@ -187,7 +193,10 @@ impl RedactRule {
             let (lead, secret_end) = splitter.split(&bytes[start..end]);
             let found = (start + lead, start + secret_end);
             let lead = &bytes[start..found.0];
-            let is_none = self.unless.as_ref().is_some_and(|u| u.get().regex.is_match(lead));
+            let around = &bytes[start..bytes.len().min(found.1 + BEHIND)];
+            let excludes =
+                |by: &Option<Lazy>, part| by.as_ref().is_some_and(|u| u.get().regex.is_match(part));
+            let is_none = excludes(&self.unless, lead) || excludes(&self.unless_whole, around);
             let taken = if is_none { Taken::No } else { self.take(place, found, findings) };
             stayed = taken == Taken::Said;
             from = match taken {
@@ -337,7 +346,7 @@ fn read_tables(
 /// A `[[redact]]` table of a user: its patterns are compiled immediately.
 pub(crate) fn read(section: &Section<'_>) -> Option<RedactRule> {
     let rule = parse(section)?;
-    for key in ["pattern", "keep", "unless", "within"] {
+    for key in ["pattern", "keep", "unless", "unless_whole", "within"] {
         let Some(text) = section.text(key) else {
             continue;
         };
@@ -358,7 +367,17 @@ fn check(section: &Section<'_>, pattern: &Text<'_>) -> Option<()> {
 }
 
 fn parse(section: &Section<'_>) -> Option<RedactRule> {
-    section.allow(&["name", "kind", "keywords", "pattern", "keep", "unless", "within", "check"]);
+    section.allow(&[
+        "name",
+        "kind",
+        "keywords",
+        "pattern",
+        "keep",
+        "unless",
+        "unless_whole",
+        "within",
+        "check",
+    ]);
     let name = section.need_text("name", "name the rule")?;
     let pattern = section.need_text("pattern", "set the pattern of the text to remove")?;
     let help = "list words; the rule is only tried on texts that contain one of them";
@@ -374,6 +393,7 @@ fn parse(section: &Section<'_>) -> Option<RedactRule> {
         pattern: lazy(pattern),
         keep: section.text("keep").map(lazy),
         unless: section.text("unless").map(lazy),
+        unless_whole: section.text("unless_whole").map(lazy),
         within: section.text("within").map(lazy),
         check: check_name(section),
     })

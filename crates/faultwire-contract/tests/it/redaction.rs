@@ -297,3 +297,24 @@ fn x6_a_secret_at_the_bound_is_dropped_whole() {
         assert!(!safe.contains("k4Zq"), "{offset}: {safe}");
     }
 }
+
+/// A header ends where the sentence goes on, and its value goes whole.
+#[test]
+fn u2_what_follows_a_header_in_a_sentence_stays() {
+    let redactor = Redactor::default();
+    let text = "sent Authorization: Bearer q9Zt81LmPx0aVw72; the token expired at noon";
+    let safe = "sent Authorization: [redacted]; the token expired at noon";
+    assert_eq!(redactor.redact(text), safe);
+    let cookie = "Authorization: Custom a=q9Zt81LmPx0a;b=Vw72Yk3nTs5u";
+    assert_eq!(redactor.redact(cookie), "Authorization: [redacted]");
+}
+
+/// A tuple has a value where an object has its next name.
+#[test]
+fn u4_the_name_after_a_secrets_name_is_no_secret() {
+    let redactor = Redactor::default();
+    let tuple = r#"("client_secret", "Vw72Yk3nTs5u")"#;
+    assert_eq!(redactor.redact(tuple), r#"("client_secret", "[redacted]")"#);
+    let object = r#"{"error": "invalid_token", "hint": "sign in again"}"#;
+    assert_eq!(redactor.redact(object), object);
+}

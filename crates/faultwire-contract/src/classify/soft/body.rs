@@ -24,6 +24,8 @@ const RECORD: [&str; 14] = [
 ];
 /// Members that are sentences.
 const WORDS: [&str; 6] = ["message", "reason", "detail", "msg", "error", "errorMessage"];
+/// Members that name the failure.
+const TOLD: [&str; 5] = ["code", "error_code", "errorCode", "status", "state"];
 /// Members that are lists of what is wrong.
 const LISTS: [&str; 4] = ["problems", "errors", "issues", "violations"];
 /// The members of more things than this are records.
@@ -105,6 +107,14 @@ impl Signs {
         kind.writes && self.names_error(body)
             || self.tells_error(body)
             || !is_record(body) && self.tells_bad_state(body)
+    }
+
+    /// Whether it names the failure that the call names: who asks what a code means, or sets a state,
+    /// gets it back.
+    pub(super) fn is_told_back(&self, body: &Map<String, Value>, kind: &ToolKind<'_>) -> bool {
+        let is_sent =
+            |key: &&str| body.get(*key).is_some_and(|v| v.is_string() && kind.was_sent(v));
+        TOLD.iter().any(is_sent) && !self.flags.iter().any(|key| is_false(body, key))
     }
 
     /// Whether it is a record of something with a state of its own: a run that was read has failed,

@@ -146,7 +146,8 @@ impl<'a> ToolKind<'a> {
     pub fn is_done(&self, words: &str) -> bool {
         const NO: [&str; 6] = ["not", "cannot", "already", "could", "failed", "unable"];
         let verb = self.name.split(|c: char| !c.is_ascii_lowercase()).find(|part| part.len() > 2);
-        let Some(verb) = verb.filter(|_| self.writes) else { return false };
+        let acts = self.writes || !self.reads && !self.is_listing && !self.is_question;
+        let Some(verb) = verb.filter(|_| acts) else { return false };
         let stem = verb.strip_suffix('e').unwrap_or(verb);
         let words = words.to_ascii_lowercase();
         let words: Vec<&str> = words
