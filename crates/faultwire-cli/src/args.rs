@@ -126,6 +126,9 @@ pub enum ContractCommand {
     /// Print the JSON Schema (2020-12) of an envelope
     #[command(after_help = include_str!("../help/schema.txt"))]
     Schema(SchemaArgs),
+    /// Generate a module with a typed constructor for each code
+    #[command(after_help = include_str!("../help/generate.txt"))]
+    Generate(GenerateArgs),
 }
 
 /// Which contract.
@@ -146,6 +149,39 @@ pub struct NewArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(clap::Args)]
+pub struct GenerateArgs {
+    /// The language of the module
+    #[arg(value_enum)]
+    pub language: Language,
+    #[command(flatten)]
+    pub contract: Contract,
+    /// The file to write [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write nothing; exit with 1 if the file differs from the contract
+    #[arg(long, requires = "output")]
+    pub check: bool,
+}
+
+/// A language that a module can be generated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Language {
+    /// A module of TypeScript, for the npm package faultwire
+    Typescript,
+    /// A module of Python, for the PyPI package faultwire
+    Python,
+}
+
+impl Language {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Typescript => "typescript",
+            Self::Python => "python",
+        }
+    }
 }
 
 #[derive(clap::Args)]

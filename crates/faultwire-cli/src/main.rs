@@ -96,6 +96,9 @@ fn run(args: Args) -> Result<Done, Problem> {
             command::contract::diff(&old, &new, json)
         }
         Command::Contract(ContractCommand::Schema(args)) => command::contract::schema(&args),
+        Command::Contract(ContractCommand::Generate(args)) => {
+            command::contract::generate::run(&args, json)
+        }
         Command::Explain(args) => command::explain::run(&args, json),
         Command::Render(args) => command::render::run(&args),
         Command::Decode(args) => command::decode::run(&args),

@@ -1,5 +1,6 @@
-//! `contract`: new, list, show, lint, diff, schema.
+//! `contract`: new, list, show, lint, diff, schema, generate.
 
+pub mod generate;
 pub mod new;
 
 use faultwire::json::describe;

@@ -9,6 +9,7 @@ mod audit_crash;
 mod classify;
 mod contract;
 mod demo;
+mod generate;
 mod help;
 mod messages;
 mod new_contract;
