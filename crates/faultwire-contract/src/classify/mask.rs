@@ -130,7 +130,6 @@ impl Scanner<'_> {
     }
 
     fn begins_token(&self, at: usize, byte: u8) -> bool {
-        let is_part = |b: u8| b.is_ascii_alphanumeric() || b"_./~-\\".contains(&b) || !b.is_ascii();
         is_part(byte) && (at == 0 || !is_part(self.bytes[at - 1]))
     }
 
@@ -227,8 +226,19 @@ impl Scanner<'_> {
 
     /// A URL, a path, a file name, a mail address; or a word, which is left.
     fn token(&mut self, at: usize) -> usize {
-        let ends = |b: &u8| b.is_ascii_whitespace() || b"\"'`<>|".contains(b);
-        let mut end = at + self.bytes[at..].iter().position(ends).unwrap_or(self.bytes.len() - at);
+        let rest = &self.bytes[at..];
+        let kinds = rest.iter().map(|byte| KINDS[usize::from(*byte)]);
+        let (mut length, mut has_sign) = (0, false);
+        for kind in kinds.take_while(|kind| *kind != Byte::End) {
+            length += 1;
+            has_sign |= kind == Byte::Sign;
+        }
+        let word = || rest.iter().take_while(|byte| is_part(**byte)).count();
+        // Most words have none of the signs of a place.
+        if !has_sign {
+            return at + word().max(1);
+        }
+        let mut end = at + length;
         let token = &self.text[at..end];
         let url = token.contains(':').then(|| token.find("://")).flatten();
         let is_url = url.is_some_and(|i| {
@@ -248,14 +258,49 @@ impl Scanner<'_> {
                 self.found.push((at..end, kind));
                 end
             }
-            _ => {
-                // Only its first word is decided; a mark inside may begin another token.
-                let is_part =
-                    |b: &u8| b.is_ascii_alphanumeric() || b"_./~-\\".contains(b) || !b.is_ascii();
-                let word = self.bytes[at..].iter().take_while(|b| is_part(b)).count();
-                at + word.max(1)
-            }
+            // Only its first word is decided; a mark inside may begin another token.
+            _ => at + word().max(1),
         }
+    }
+}
+
+/// What a byte means for the token that it stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Byte {
+    /// It is a part of a word.
+    Part,
+    /// It is a part of a word that may be a place.
+    Sign,
+    /// It stands between two words of one token.
+    Other,
+    /// It ends the token.
+    End,
+}
+
+const KINDS: [Byte; 256] = {
+    let mut kinds = [Byte::Other; 256];
+    let mut byte = 0;
+    while byte < kinds.len() {
+        #[allow(clippy::cast_possible_truncation, reason = "256 is not reached")]
+        let same = byte as u8;
+        kinds[byte] = match same {
+            b'/' | b'\\' | b'.' | b'~' | b'@' | b':' => Byte::Sign,
+            b' ' | b'\t' | b'\n' | b'\r' | b'\x0C' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'|' => {
+                Byte::End
+            }
+            b'_' | b'-' | 0x80.. | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Byte::Part,
+            _ => Byte::Other,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+fn is_part(byte: u8) -> bool {
+    match KINDS[usize::from(byte)] {
+        Byte::Part => true,
+        Byte::Sign => byte != b'@' && byte != b':',
+        Byte::Other | Byte::End => false,
     }
 }
 

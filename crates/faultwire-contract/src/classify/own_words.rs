@@ -190,9 +190,11 @@ impl OwnWords {
         }
         self.stretches.remember(&folded(text.as_bytes()));
         // Identifiers, file names and the like are repeated on their own.
-        let parts = text.split(|c: char| c.is_whitespace() || "\"'`()[]{},;=<>".contains(c));
-        for part in parts.filter(|part| is_identifier(part) && part.len() < STRETCH + STRIDE) {
-            self.word(part);
+        let ends = |byte: &u8| byte.is_ascii() && ENDS[usize::from(*byte)];
+        for part in text.as_bytes().split(ends).filter(|part| part.len() < STRETCH + STRIDE) {
+            if !is_plain(part) && str::from_utf8(part).is_ok_and(is_identifier) {
+                self.word(str::from_utf8(part).unwrap_or_default());
+            }
         }
     }
 
@@ -277,6 +279,18 @@ impl OwnWords {
     }
 }
 
+/// Where an identifier ends.
+const ENDS: [bool; 128] = {
+    let mut table = [false; 128];
+    let ends = b" \t\n\r\x0B\x0C\"'`()[]{},;=<>";
+    let mut at = 0;
+    while at < ends.len() {
+        table[ends[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// What each byte is folded to. No text has the byte that stands for nothing.
 const FOLDED: [u8; 256] = {
     let mut table = [0; 256];
@@ -328,10 +342,14 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
+/// Most words of a sentence are lower-case letters and nothing else.
+fn is_plain(part: &[u8]) -> bool {
+    part.iter().skip(1).all(u8::is_ascii_lowercase)
+}
+
 /// Whether a part of a text is a name that no sentence would use as a word.
 fn is_identifier(part: &str) -> bool {
-    // Most words of a sentence are lower-case letters and nothing else.
-    if part.bytes().skip(1).all(|b| b.is_ascii_lowercase()) {
+    if is_plain(part.as_bytes()) {
         return false;
     }
     let inner = part.trim_matches(|c: char| !c.is_alphanumeric());

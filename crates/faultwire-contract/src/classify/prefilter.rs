@@ -12,7 +12,9 @@ use crate::pattern::Pattern;
 /// Shorter words stand in every text, and are not told apart by their beginning.
 const SHORTEST: usize = 3;
 /// A pattern of more words is tried on all texts.
-const MOST: usize = 512;
+const MOST: usize = 4096;
+/// So many ways to go on make words of their own; with more, a word ends.
+const WAYS: usize = 24;
 /// Rules by number, a bit each.
 const ROOM: usize = 4;
 
@@ -42,16 +44,50 @@ impl Candidates {
 pub(super) struct Prefilter {
     /// Where in `buckets` the words are that begin with three letters; 0 is none.
     table: Vec<u16>,
-    buckets: Vec<Vec<Word>>,
+    buckets: Vec<Bucket>,
     /// Rules that no word tells of.
-    always: Candidates,
+    always: [Candidates; 2],
 }
 
-/// A word and the rules whose patterns need it.
-#[derive(Debug)]
+/// Words that begin with the same three letters.
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    /// Those of less than six letters.
+    short: Vec<Word>,
+    /// The others by the place of their next three letters, in order.
+    long: Vec<(u16, Vec<Word>)>,
+}
+
+/// A word and the rules whose patterns need it, by view.
+#[derive(Clone, Debug)]
 struct Word {
     letters: Vec<u8>,
-    rules: Candidates,
+    rules: [Candidates; 2],
+}
+
+impl Bucket {
+    /// The words that may go on like this, behind their first three letters.
+    fn words(&self, rest: &[u8]) -> impl Iterator<Item = &Word> {
+        let next = rest.first_chunk::<SHORTEST>().map(|letters| place_of(letters));
+        let long = next.and_then(|place| {
+            let at = self.long.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+            Some(&self.long[at].1)
+        });
+        self.short.iter().chain(long.into_iter().flatten())
+    }
+
+    fn words_like(&mut self, word: &[u8]) -> &mut Vec<Word> {
+        let Some(next) = word.get(SHORTEST..2 * SHORTEST) else { return &mut self.short };
+        let place = place_of(next);
+        let at = match self.long.binary_search_by_key(&place, |(place, _)| *place) {
+            Ok(at) => at,
+            Err(at) => {
+                self.long.insert(at, (place, Vec::new()));
+                at
+            }
+        };
+        &mut self.long[at].1
+    }
 }
 
 /// Three letters, five bits each, take so many places. Both cases of a letter are the same bits.
@@ -62,46 +98,69 @@ fn next_place(place: usize, letter: u8) -> usize {
     (place << 5 | usize::from(letter & 31)) & (PLACES - 1)
 }
 
+/// The place of three letters.
+fn place_of(letters: &[u8]) -> u16 {
+    let place = letters.iter().fold(0, |place, letter| next_place(place, *letter));
+    u16::try_from(place).unwrap_or(u16::MAX)
+}
+
 impl Prefilter {
-    /// Of one pattern a rule, where it has one.
-    pub fn new<'p>(patterns: impl Iterator<Item = Option<&'p Pattern>>) -> Self {
+    /// Of the patterns of each rule, where it has any: the one for the first view of a text, and the
+    /// one for the second.
+    pub fn new<'p>(patterns: impl Iterator<Item = [Option<&'p Pattern>; 2]>) -> Self {
         let mut new = Self {
             table: vec![0; PLACES],
             // No place leads to the first.
-            buckets: vec![Vec::new()],
-            always: Candidates::default(),
+            buckets: vec![Bucket::default()],
+            always: Default::default(),
         };
-        for (rule, pattern) in patterns.enumerate() {
-            match pattern.and_then(|pattern| words_of(pattern.as_str())) {
-                None => new.always.add(rule),
-                Some(words) => words.into_iter().for_each(|word| new.add(word, rule)),
+        for (rule, patterns) in patterns.enumerate() {
+            for (view, pattern) in patterns.into_iter().enumerate() {
+                match pattern.and_then(|pattern| words_of(pattern.as_str())) {
+                    None => new.always[view].add(rule),
+                    Some(words) => words.into_iter().for_each(|word| new.add(word, view, rule)),
+                }
             }
         }
         new
     }
 
-    fn add(&mut self, word: Vec<u8>, rule: usize) {
-        let place = word.iter().take(SHORTEST).fold(0, |place, letter| next_place(place, *letter));
+    fn add(&mut self, word: Vec<u8>, view: usize, rule: usize) {
+        let place = usize::from(place_of(&word[..SHORTEST]));
         let known = usize::from(self.table[place]);
         let number = if known == 0 { self.buckets.len() } else { known };
-        let Ok(entry) = u16::try_from(number) else { return self.always.add(rule) };
+        let Ok(entry) = u16::try_from(number) else { return self.always[view].add(rule) };
         if known == 0 {
             self.table[place] = entry;
-            self.buckets.push(Vec::new());
+            self.buckets.push(Bucket::default());
         }
-        let bucket = &mut self.buckets[number];
-        if let Some(same) = bucket.iter_mut().find(|known| known.letters == word) {
-            return same.rules.add(rule);
+        let words = self.buckets[number].words_like(&word);
+        if let Some(same) = words.iter_mut().find(|known| known.letters == word) {
+            return same.rules[view].add(rule);
         }
-        let mut rules = Candidates::default();
-        rules.add(rule);
-        bucket.push(Word { letters: word, rules });
+        let mut rules = <[Candidates; 2]>::default();
+        rules[view].add(rule);
+        words.push(Word { letters: word, rules });
     }
 
-    /// The rules whose pattern may match.
-    pub fn candidates(&self, text: &str) -> Candidates {
-        let text = text.as_bytes();
+    /// The rules whose patterns may match these views of a text.
+    pub fn candidates(&self, views: [&str; 2]) -> [Candidates; 2] {
         let mut found = self.always;
+        // Nothing was masked in most texts: one pass is enough.
+        if views[0] == views[1] {
+            self.scan(views[0], |rules| {
+                found.iter_mut().zip(rules).for_each(|(found, rules)| found.join(rules));
+            });
+        } else {
+            for (view, text) in views.into_iter().enumerate() {
+                self.scan(text, |rules| found[view].join(&rules[view]));
+            }
+        }
+        found
+    }
+
+    fn scan(&self, text: &str, mut found: impl FnMut(&[Candidates; 2])) {
+        let text = text.as_bytes();
         let mut place = 0;
         for (at, letter) in text.iter().enumerate() {
             place = next_place(place, *letter);
@@ -110,14 +169,13 @@ impl Prefilter {
                 continue;
             }
             let rest = &text[at + 1 - SHORTEST..];
-            for word in &self.buckets[usize::from(entry)] {
+            for word in self.buckets[usize::from(entry)].words(&rest[SHORTEST..]) {
                 let begins = rest.get(..word.letters.len());
                 if begins.is_some_and(|begins| begins.eq_ignore_ascii_case(&word.letters)) {
-                    found.join(&word.rules);
+                    found(&word.rules);
                 }
             }
         }
-        found
     }
 }
 
@@ -136,7 +194,7 @@ fn words(ast: &Ast) -> Option<Vec<Vec<u8>>> {
             Some(all?.into_iter().flatten().collect())
         }
         Ast::Concat(parts) => of_sequence(&parts.asts),
-        _ => None,
+        other => long_enough(all_of(other)?),
     }
 }
 
@@ -155,18 +213,18 @@ fn is_needed(kind: &RepetitionKind) -> bool {
 
 /// The most telling of what the parts of a sequence require.
 fn of_sequence(parts: &[Ast]) -> Option<Vec<Vec<u8>>> {
-    let mut run = Vec::new();
+    let mut run = nothing();
     let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
     for part in parts {
-        match part {
-            // A place between two characters is no character.
-            Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => {}
-            Ast::Literal(literal) => run.extend(lower(literal)),
-            Ast::ClassBracketed(class) if letter(class).is_some() => run.extend(letter(class)),
-            _ => {
-                found.extend(long_enough(std::mem::take(&mut run)));
-                found.extend(words(part));
-            }
+        let all = all_of(part);
+        if let Some(longer) = all.as_ref().and_then(|all| followed_by(&run, all)) {
+            run = longer;
+            continue;
+        }
+        found.extend(long_enough(std::mem::replace(&mut run, nothing())));
+        match all {
+            Some(all) => run = all,
+            None => found.extend(words(part)),
         }
     }
     found.extend(long_enough(run));
@@ -174,8 +232,47 @@ fn of_sequence(parts: &[Ast]) -> Option<Vec<Vec<u8>>> {
     found.into_iter().max_by_key(|all| (shortest(all), std::cmp::Reverse(all.len())))
 }
 
+/// What matches before anything was required.
+fn nothing() -> Vec<Vec<u8>> {
+    vec![Vec::new()]
+}
+
+/// Each of these texts followed by each of those, if these are few enough.
+fn followed_by(these: &[Vec<u8>], those: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let joined =
+        || these.iter().flat_map(|one| those.iter().map(|other| [&one[..], other].concat()));
+    (these.len() * those.len() <= WAYS).then(|| joined().collect())
+}
+
+/// All that a part matches, without its case; none if that is too much.
+fn all_of(ast: &Ast) -> Option<Vec<Vec<u8>>> {
+    let all = match ast {
+        // A place between two characters is no character.
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => nothing(),
+        Ast::Literal(literal) => vec![lower(literal)],
+        Ast::ClassBracketed(class) => vec![vec![letter(class)?]],
+        Ast::Group(group) => all_of(&group.ast)?,
+        Ast::Concat(parts) => {
+            parts.asts.iter().try_fold(nothing(), |run, part| followed_by(&run, &all_of(part)?))?
+        }
+        Ast::Alternation(branches) => {
+            let all: Option<Vec<_>> = branches.asts.iter().map(all_of).collect();
+            all?.into_iter().flatten().collect()
+        }
+        Ast::Repetition(repetition) if repetition.op.kind == RepetitionKind::ZeroOrOne => {
+            [nothing(), all_of(&repetition.ast)?].concat()
+        }
+        _ => return None,
+    };
+    (all.len() <= WAYS).then_some(all)
+}
+
+/// A byte that was written as one stays one.
 fn lower(literal: &Literal) -> Vec<u8> {
-    literal.c.to_ascii_lowercase().to_string().into_bytes()
+    match literal.byte() {
+        Some(byte) => vec![byte.to_ascii_lowercase()],
+        None => literal.c.to_ascii_lowercase().to_string().into_bytes(),
+    }
 }
 
 /// The one letter that a class stands for in both cases.
@@ -189,8 +286,8 @@ fn letter(class: &ClassBracketed) -> Option<u8> {
     (!class.negated && letters.all(|letter| letter == Some(first))).then_some(first)
 }
 
-fn long_enough(word: Vec<u8>) -> Option<Vec<Vec<u8>>> {
-    (word.len() >= SHORTEST).then(|| vec![word])
+fn long_enough(words: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+    words.iter().all(|word| word.len() >= SHORTEST).then_some(words)
 }
 
 #[cfg(test)]
@@ -214,10 +311,12 @@ mod tests {
     #[test]
     fn a_pattern_tells_the_words_that_it_needs() {
         check(r"\bENOENT\b", Some(&["enoent"]));
-        check(r"(?i)\bnot (?:yet )?found\b", Some(&["found"]));
+        check(r"(?i)\bnot (?:yet )?found\b", Some(&["not found", "not yet found"]));
         check(r"(?i)unauthori[sz]ed|forbidden", Some(&["forbidden", "unauthori"]));
         check(r"(?i)(?:timed out)+", Some(&["timed out"]));
-        check(r"(?i)is (?:closed|merged)", Some(&["closed", "merged"]));
+        check(r"(?i)is (?:closed|merged)", Some(&["is closed", "is merged"]));
+        check(r"(?i)is(?:n't|n\xe2\x80\x99t) done", Some(&["isn't done", "isn\u{2019}t done"]));
+        check(r"(?:the |a )?(?:lock|lease) \w+ held", Some(&[" held"]));
         check(r"(?i)\bis\b", None);
         check(r"a|forbidden", None);
         check(r"(?:forbidden)?", None);
@@ -231,10 +330,22 @@ mod tests {
     #[test]
     fn rules_without_words_are_always_tried() {
         let patterns = ["(?i)forbidden", r"\d", "ENOENT|EACCES"].map(Pattern::built_in);
-        let filter = Prefilter::new(patterns.iter().map(Some).chain([None]));
-        let found = filter.candidates("Forbidden");
+        let filter = Prefilter::new(patterns.iter().map(|p| [Some(p), None]).chain([[None; 2]]));
+        let said = |text| filter.candidates([text, ""])[0];
+        let found = said("Forbidden");
         assert_eq!([0, 1, 2, 3, 300].map(|rule| found.has(rule)), [true, true, false, true, true]);
-        assert!(filter.candidates("eacces").has(2));
-        assert!(!filter.candidates("EACCE").has(2), "the end of a text");
+        assert!(said("eacces").has(2));
+        assert!(!said("EACCE").has(2), "the end of a text");
+    }
+
+    #[test]
+    fn each_view_has_its_own_rules_whether_or_not_they_are_equal() {
+        let (one, other) = (Pattern::built_in("forbidden"), Pattern::built_in("not found"));
+        let filter = Prefilter::new([[Some(&one), Some(&other)]].into_iter());
+        let has = |views| filter.candidates(views).map(|found| found.has(0));
+        assert_eq!(has(["forbidden", "not found"]), [true, true]);
+        assert_eq!(has(["not found", "forbidden"]), [false, false]);
+        assert_eq!(has(["not found", "not found"]), [false, true]);
+        assert_eq!(has(["FORBIDDEN", "FORBIDDEN"]), [true, false]);
     }
 }

@@ -33,16 +33,14 @@ fn one_of(wanted: &[i64], found: Option<i64>) -> bool {
 struct Shared {
     rules: Vec<Rule>,
     signs: Signs,
-    said: Prefilter,
-    words: Prefilter,
+    filter: Prefilter,
 }
 
 impl Shared {
     /// The number of the first rule that matches.
     fn first(&self, evidence: &Evidence) -> Option<usize> {
         let views = evidence.views();
-        let (said, words) =
-            (self.said.candidates(&views.said), self.words.candidates(&views.words));
+        let [said, words] = self.filter.candidates([&views.said, &views.words]);
         let is_tried = |at: usize, rule: &Rule| {
             said.has(at) && words.has(at) && (!rule.weak || evidence.is_short())
         };
@@ -59,8 +57,9 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     let text = include_str!("../../rules/classification.toml");
     match shared_rules("rules/classification.toml", text, built_in) {
         Ok((rules, signs)) => Shared {
-            said: Prefilter::new(rules.iter().map(|rule| rule.when.text.as_ref())),
-            words: Prefilter::new(rules.iter().map(|rule| rule.when.words.as_ref())),
+            filter: Prefilter::new(
+                rules.iter().map(|rule| [rule.when.text.as_ref(), rule.when.words.as_ref()]),
+            ),
             rules,
             signs,
         },
@@ -103,4 +102,53 @@ pub(super) fn all_shared() -> &'static [Rule] {
 /// The signs of a soft failure.
 pub(super) fn signs() -> &'static Signs {
     &SHARED.signs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// All texts of a value.
+    fn texts(value: &Value, into: &mut Vec<String>) {
+        match value {
+            Value::String(text) => into.push(text.chars().take(1024).collect()),
+            Value::Array(all) => all.iter().for_each(|one| texts(one, into)),
+            Value::Object(all) => all.values().for_each(|one| texts(one, into)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn a_rule_that_matches_is_always_tried() {
+        let mut all = Vec::new();
+        for folder in ["useful", "more/servers", "more/made", "more/aside"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus").join(folder);
+            for entry in fs::read_dir(folder).unwrap() {
+                let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+                texts(&serde_json::from_str(&text).unwrap_or_default(), &mut all);
+            }
+        }
+        let shared = &*SHARED;
+        let mut matches = 0;
+        // All would take a minute.
+        for text in all.iter().filter(|text| text.len() > 12).step_by(9) {
+            for text in [text.clone(), text.to_uppercase()] {
+                let found = shared.filter.candidates([&text, &text]);
+                for (at, Rule { name, when, .. }) in shared.rules.iter().enumerate() {
+                    for (pattern, found) in [&when.text, &when.words].into_iter().zip(&found) {
+                        let is_match =
+                            pattern.as_ref().is_some_and(|p| p.is_match(text.as_bytes()));
+                        assert!(!is_match || found.has(at), "{name}: {text}");
+                        matches += usize::from(is_match);
+                    }
+                }
+            }
+        }
+        assert!(matches > 1000, "{matches}");
+    }
 }

@@ -3,6 +3,13 @@
 /// The names of several words that stand in a text, as words: `LDAPNoSuchObjectResult`.
 pub(super) fn names_in(text: &str) -> Option<String> {
     const MOST: usize = 16;
+    let is_inner = |w: &[u8]| {
+        w[0] == b'_' || w[1] == b'_' || w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()
+    };
+    // Few texts have one.
+    if !text.as_bytes().windows(2).any(is_inner) {
+        return None;
+    }
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = |word: &&str| {
         if !word.bytes().skip(1).any(|b| b == b'_' || b.is_ascii_uppercase()) {
