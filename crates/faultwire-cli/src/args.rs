@@ -161,6 +161,9 @@ pub struct GenerateArgs {
     /// The file to write [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The module with the package's classes, if the package has another name
+    #[arg(long, value_name = "MODULE", default_value = "faultwire")]
+    pub import: String,
     /// Write nothing; exit with 1 if the file differs from the contract
     #[arg(long, requires = "output")]
     pub check: bool,

@@ -12,7 +12,7 @@ use crate::origin::Origin;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
-/// Somebody is to be woken.
+/// A page to an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<'c> {
     /// The level's name.

@@ -38,7 +38,7 @@ impl Origin {
 pub enum Outcome {
     /// The tool did not receive the call, so sending it again is safe.
     NotSent,
-    /// Nobody knows whether the tool ran.
+    /// It is not known whether the tool ran.
     MaybeExecuted,
     /// The tool ran.
     Executed,

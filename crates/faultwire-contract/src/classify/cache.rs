@@ -10,7 +10,7 @@ use foldhash::{fast, quality};
 /// How many decisions are kept, and the same number of older ones.
 const MOST: usize = 1024;
 
-/// Decisions by the hash of what they were about, which is keyed anew in each process.
+/// Decisions by the hash of what they were about, with a key of its own in each process.
 pub(super) struct Cache<V>(Mutex<Decided<V>>);
 
 struct Decided<V> {

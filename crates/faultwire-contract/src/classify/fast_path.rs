@@ -1,6 +1,6 @@
 //! The usual line, read in one go: every request and every reply comes by here.
 //!
-//! A name with an escape in it, a result that is no object, a depth that nobody needs, and whatever
+//! A name with an escape in it, a result that is no object, an unusual depth, and whatever
 //! is wrong, are left to a closer look. What is taken here is read as it would be read there.
 
 use super::names::Names;

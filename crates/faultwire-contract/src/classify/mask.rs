@@ -1,4 +1,4 @@
-//! What of a text is nobody's statement about the failure: the client's own words, quotations,
+//! The parts of a text that do not describe the failure: the client's own words, quotations,
 //! paths, URLs, code. Rules that read prose do not see it (U1).
 
 use std::borrow::Cow;

@@ -106,8 +106,8 @@ impl Index {
         let path = dir.join(INDEX);
         let mut last = None;
         let mut busy = false;
-        for place in [LineLocation::Kept, LineLocation::Anew, LineLocation::Memory] {
-            if busy && matches!(place, LineLocation::Anew) {
+        for place in [IndexLocation::Kept, IndexLocation::Fresh, IndexLocation::Memory] {
+            if busy && matches!(place, IndexLocation::Fresh) {
                 continue;
             }
             let opened = place.open(&path).map_err(database_error(dir));
@@ -117,11 +117,11 @@ impl Index {
             });
             match updated {
                 // The kept index may be wrong even if the log is not.
-                Err(error @ IndexError::Broken(_)) if matches!(place, LineLocation::Kept) => {
+                Err(error @ IndexError::Broken(_)) if matches!(place, IndexLocation::Kept) => {
                     last = Some(error);
                 }
                 // Another process is using the file, so it is not replaced.
-                Err(error) if error.is_busy() && !matches!(place, LineLocation::Memory) => {
+                Err(error) if error.is_busy() && !matches!(place, IndexLocation::Memory) => {
                     busy = true;
                 }
                 Err(error @ IndexError::Database { .. }) => last = Some(error),
@@ -404,18 +404,18 @@ struct Last {
 }
 
 /// Where an index is: the next is tried when one cannot be used.
-enum LineLocation {
+enum IndexLocation {
     Kept,
-    Anew,
+    Fresh,
     Memory,
 }
 
-impl LineLocation {
+impl IndexLocation {
     /// Opens it, with the tables in it.
     fn open(&self, path: &Path) -> Result<Connection, rusqlite::Error> {
         let database = match self {
             Self::Kept => connect(path)?,
-            Self::Anew => {
+            Self::Fresh => {
                 let _ = fs::remove_file(path);
                 connect(path)?
             }

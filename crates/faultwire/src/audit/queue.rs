@@ -69,7 +69,7 @@ struct Queue {
 #[derive(Default, PartialEq, Eq)]
 enum Writes {
     #[default]
-    Nobody,
+    Idle,
     /// A caller that waits.
     Caller,
     /// The log's own thread.
@@ -180,7 +180,7 @@ impl Shared {
 
     /// Writes the queue to disk on this thread, if no other thread is writing.
     fn write_if_nobody_does(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.writes == Writes::Nobody {
+        if queue.writes == Writes::Idle {
             queue.writes = Writes::Caller;
             let taken = self.take(&mut queue);
             drop(queue);
@@ -200,7 +200,7 @@ impl Shared {
                     remember(&mut queue.wakers, waker);
                 }
             }
-            Admission::Queued(_) if queue.writes == Writes::Nobody => {
+            Admission::Queued(_) if queue.writes == Writes::Idle => {
                 queue.writes = Writes::Caller;
                 drop(queue);
                 self.hand_over();
@@ -249,7 +249,7 @@ impl Shared {
             queue.closes_itself = true;
             return Ok(());
         }
-        while queue.writes != Writes::Nobody {
+        while queue.writes != Writes::Idle {
             queue = self.wait_for_change(queue);
         }
         let failed = queue.failed.as_ref().map(|failed| failed.why.clone());
@@ -304,7 +304,7 @@ impl Shared {
             }
             let now = (self.options.clock)();
             let waited = u128::try_from(now.saturating_sub(failed.tried_ms)).unwrap_or(0);
-            if queue.writes != Writes::Nobody || waited < self.options.retry_after.as_millis() {
+            if queue.writes != Writes::Idle || waited < self.options.retry_after.as_millis() {
                 failed.missed += 1;
                 return Admission::Refused(Fate::Missed);
             }
@@ -363,7 +363,7 @@ impl Shared {
             let _ = self.finish();
             queue = self.queue();
         }
-        queue.writes = Writes::Nobody;
+        queue.writes = Writes::Idle;
         self.tell_change(&queue);
         queue
     }
@@ -387,7 +387,7 @@ impl Shared {
         let mut queue = self.queue();
         loop {
             if queue.writes != Writes::Thread {
-                if queue.closed && queue.writes == Writes::Nobody {
+                if queue.closed && queue.writes == Writes::Idle {
                     return;
                 }
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);

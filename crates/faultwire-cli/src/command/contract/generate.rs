@@ -22,6 +22,8 @@ struct Source<'a> {
     file: Option<(&'a str, &'a str)>,
     /// The command that makes the module again.
     command: String,
+    /// The module that has the classes of failures and contracts.
+    runtime: &'a str,
     names: Vec<Names>,
 }
 
@@ -38,6 +40,7 @@ pub fn run(args: &GenerateArgs, json: bool) -> Result<Done, Problem> {
         contract: &contract,
         file: builtin(name).is_none().then_some((file, &*text)),
         command: format!("faultwire contract generate {} --contract {file}", args.language.name()),
+        runtime: &args.import,
         names: Names::all(contract.codes(), args.language, taken).map_err(|what| {
             Problem::bad(name, what, "rename one of the codes before it is published")
         })?,
