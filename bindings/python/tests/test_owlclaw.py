@@ -32,8 +32,12 @@ CLIENTS = {
 }
 
 
+WRITERS: list[asyncio.StreamWriter] = []
+
+
 async def supplier(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Prices: 7 tons take too long, 8 have no price, 9 break it."""
+    WRITERS.append(writer)
     line = (await reader.readline()).decode()
     tons = int(line.split()[1].strip("/"))
     while (await reader.readline()).strip():
@@ -64,6 +68,11 @@ async def running(audit: Path) -> AsyncIterator[str]:
         process.terminate()
         await process.wait()
         prices.close()
+        for writer in WRITERS:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        WRITERS.clear()
 
 
 async def over_http(url: str, token: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 try:
-    from . import _engine
+    # An import of the package's attribute would not tell a module that is missing.
+    import faultwire._engine as _engine
 except ImportError as error:
     import platform
 

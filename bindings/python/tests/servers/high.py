@@ -155,7 +155,7 @@ async def hangs() -> str:
 
 @server.tool()
 async def stubborn() -> str:
-    end = time.monotonic() + 3
+    end = time.monotonic() + 1.2
     while time.monotonic() < end:
         try:
             await asyncio.sleep(0.2)
