@@ -33,7 +33,7 @@ WAYS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("name", builtins())
-async def test_k9_every_way_to_fail_is_one_envelope_recorded_once(name: str, tmp_path: Path) -> None:
+async def test_k3_k9_every_way_to_fail_is_one_envelope_recorded_once(name: str, tmp_path: Path) -> None:
     contract = Contract.builtin(name)
     conditions = contract.describe()["conditions"]
     async with serving("high.py", name, tmp_path, OPTIONS) as session:
@@ -55,20 +55,16 @@ async def test_k9_every_way_to_fail_is_one_envelope_recorded_once(name: str, tmp
             assert result.get("structuredContent") in (None, json.loads(envelope(result)))
             told = verdict(result)
             assert told is not None and told.code == report["code"]
-        # The server still works.
-        fine = await call(session, "ok", text="fine")
-        assert fine["isError"] is False and "fine" in fine["content"][0]["text"]
-
-
-@pytest.mark.parametrize("name", builtins())
-async def test_k3_a_typed_failure_keeps_its_code_wherever_it_is_raised(name: str, tmp_path: Path) -> None:
-    contract = Contract.builtin(name)
-    async with serving("high.py", name, tmp_path, OPTIONS) as session:
+        # A typed failure keeps its code wherever it is raised.
         for tool in ("fail", "deep", "group", "thread"):
             for code in contract.codes:
                 report = contract.decode(envelope(await call(session, tool, code=code)))
                 assert report["code"] == code, tool
-                assert faults(tmp_path)[-1]["fault"]["code"] == code, tool
+        codes = [fault["fault"]["code"] for fault in faults(tmp_path)[len(WAYS) :]]
+        assert codes == 4 * list(contract.codes)
+        # The server still works.
+        fine = await call(session, "ok", text="fine")
+        assert fine["isError"] is False and "fine" in fine["content"][0]["text"]
 
 
 async def test_k4_causes_are_chained_and_tracebacks_stay_private(tmp_path: Path) -> None:

@@ -25,14 +25,14 @@ async def test_failing_calls_leak_nothing(tmp_path: Path) -> None:
                 tool, arguments = ways[number % len(ways)]
                 assert envelope(await call(session, tool, **arguments))
 
-        await fail(500)
+        await fail(400)
         before, open_before = memory_kib(pid), descriptors(pid)
         await fail(CALLS)
         after, open_after = memory_kib(pid), descriptors(pid)
     assert open_after == open_before
     assert after - before < MOST_KIB, f"{(after - before) * 1024 / CALLS:.0f} bytes a call"
     # The log begins a new file when one is full.
-    assert len(faults(tmp_path)) <= CALLS + 500
+    assert len(faults(tmp_path)) <= CALLS + 400
 
 
 def memory_kib(pid: int) -> int:
