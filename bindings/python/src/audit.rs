@@ -6,17 +6,18 @@ use pyo3::prelude::*;
 
 use crate::contract::Fault;
 use crate::error::{raised, run};
+use crate::held::Held;
 
 /// An open audit log.
 #[pyclass(frozen)]
-pub struct AuditLog(pub(crate) Log);
+pub struct AuditLog(pub(crate) Held<Log>);
 
 #[pymethods]
 impl AuditLog {
     /// Opens the log in a directory.
     #[staticmethod]
     fn open(py: Python<'_>, directory: &str, options: &str) -> PyResult<Self> {
-        py.detach(|| run(|| json::open_log(directory, options).map(Self)))
+        py.detach(|| run(|| json::open_log(directory, options).map(|log| Self(Held::new(log)))))
     }
 
     /// Records a fault and waits until it is on disk.
@@ -26,9 +27,9 @@ impl AuditLog {
     }
 
     /// The same in the background: calls `done(seq, error)` on the log's thread.
-    fn submit(&self, fault: &Fault, call: &str, done: Py<PyAny>) -> PyResult<()> {
+    fn submit(&self, py: Python<'_>, fault: &Fault, call: &str, done: Py<PyAny>) -> PyResult<()> {
         let entry = run(|| json::entry(&self.0, &fault.0, call))?;
-        self.send(entry, done);
+        py.detach(|| self.send(entry, done));
         Ok(())
     }
 
@@ -38,9 +39,28 @@ impl AuditLog {
         py.detach(|| run(|| Ok(self.0.append(entry)?.seq)))
     }
 
+    /// The same in the background.
+    fn submit_event(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        facts: &str,
+        done: Py<PyAny>,
+    ) -> PyResult<()> {
+        let entry = run(|| json::event(name, facts))?;
+        py.detach(|| self.send(entry, done));
+        Ok(())
+    }
+
+    /// Keeps it open for ever: in a forked process there is no thread that could close it.
+    fn leak(slf: Py<Self>) {
+        std::mem::forget(slf);
+    }
+
     /// The record's members for a fault, without its place in the log.
     fn entry(&self, fault: &Fault, call: &str) -> PyResult<String> {
-        run(|| Ok(json::entry(&self.0, &fault.0, call)?.as_str().to_owned()))
+        // As an entry it is the end of a line.
+        run(|| Ok(format!("{{{}", json::entry(&self.0, &fault.0, call)?.as_str())))
     }
 
     /// The log's id.

@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use crate::audit::{AuditLog, call_back};
 use crate::contract::Contract;
 use crate::error::{panicked, raised, run, text};
+use crate::held::Held;
 
 /// A boundary.
 #[pyclass(frozen)]
-pub struct Boundary(Arc<json::Boundary>);
+pub struct Boundary(Held<json::Boundary>);
 
 /// A session of a client.
 #[pyclass(frozen)]
@@ -31,8 +32,13 @@ impl Boundary {
     #[new]
     #[pyo3(signature = (contract, log, settings))]
     fn new(contract: &Contract, log: Option<&AuditLog>, settings: &str) -> PyResult<Self> {
-        let log = log.map(|log| log.0.clone());
-        run(|| Ok(Self(Arc::new(json::Boundary::new(Arc::clone(&contract.0), log, settings)?))))
+        let log = log.map(|log| (*log.0).clone());
+        run(|| Ok(Self(Held::new(json::Boundary::new(Arc::clone(&contract.0), log, settings)?))))
+    }
+
+    /// Keeps it for ever: in a forked process there is no thread that could close its log.
+    fn leak(slf: Py<Self>) {
+        std::mem::forget(slf);
     }
 
     /// Learns the result of `tools/list`.
@@ -110,8 +116,9 @@ impl Boundary {
     }
 
     /// Records something that is no failure; nothing waits for it.
-    fn event(&self, name: &str, facts: &str) {
-        self.0.event(name, &serde_json::from_str(facts).unwrap_or_default());
+    fn event(&self, py: Python<'_>, name: &str, facts: &str) {
+        let facts = serde_json::from_str(facts).unwrap_or_default();
+        py.detach(|| self.0.event(name, &facts));
     }
 
     /// How many failures had a code that their tool does not declare.
@@ -141,10 +148,10 @@ impl Boundary {
         form: &str,
         done: Option<Py<PyAny>>,
     ) -> PyResult<Answered> {
-        let (form, pending) = run(|| {
-            let form = Form::named(form)?;
-            Ok((form, failed.pending(&self.0, call, &standing.0, form.surface())))
-        })?;
+        let form = run(|| Form::named(form))?;
+        // The log's thread may wait for the interpreter while it holds what is needed here.
+        let pending =
+            py.detach(|| run(|| Ok(failed.pending(&self.0, call, &standing.0, form.surface()))))?;
         let Some(done) = done else {
             let made = py.detach(|| run(|| Ok(pending.wait().in_form(form))))?;
             return Ok((false, Some(made)));

@@ -27,6 +27,43 @@ impl Contract {
         run(|| json::load(file, source).map(Self))
     }
 
+    /// Whether sessions must be begun (K12).
+    #[getter]
+    fn has_sessions(&self) -> bool {
+        self.0.session.is_some()
+    }
+
+    /// Whether successes have an envelope, too (T1).
+    #[getter]
+    fn wraps_success(&self) -> bool {
+        self.0.wraps_success()
+    }
+
+    /// The code of a violated invariant (K6).
+    #[getter]
+    fn invariant(&self) -> &str {
+        &self.0.invariant().id
+    }
+
+    /// The codes that a boundary may answer for any tool (T6).
+    #[getter]
+    fn own_codes(&self) -> Vec<&str> {
+        json::own_codes(&self.0).into_iter().collect()
+    }
+
+    /// Whether stacks are shown; `variable` looks up environment variables (K2).
+    fn shows_stack(&self, variable: &Bound<'_, PyAny>) -> bool {
+        self.0.shows_stack(|name| variable.call1((name,)).ok()?.extract().ok())
+    }
+
+    /// The report of a failure whose details are not JSON (W5).
+    fn without_details(&self, report: &str, why: Vec<String>) -> PyResult<String> {
+        run(|| {
+            let report = json::report(report)?;
+            json::text_of(&faultwire_contract::details::settle(&self.0, report, Err(why)))
+        })
+    }
+
     /// Everything in it.
     fn describe(&self) -> PyResult<String> {
         run(|| Ok(json::describe(&self.0).to_string()))

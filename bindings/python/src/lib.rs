@@ -7,6 +7,7 @@ mod audit;
 mod boundary;
 mod contract;
 mod error;
+mod held;
 
 use pyo3::prelude::*;
 

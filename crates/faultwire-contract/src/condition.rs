@@ -137,6 +137,21 @@ impl Condition {
         }
     }
 
+    /// What the status of an HTTP response that is no envelope says.
+    #[must_use]
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 | 405 => Self::UnknownMethod,
+            408 | 504 => Self::Timeout,
+            429 => Self::RateLimited,
+            400..=499 => Self::InvalidArguments,
+            502 | 503 => Self::UpstreamUnreachable,
+            _ => Self::Internal,
+        }
+    }
+
     /// The finer cases that a contract may give codes of their own.
     #[must_use]
     pub const fn aspects(self) -> &'static [Aspect] {

@@ -198,6 +198,11 @@ impl Issue {
         Self { path: path.into(), message: message.into(), aspect: Aspect::Value, hint: None }
     }
 
+    /// The same as this finer case.
+    pub(crate) fn of_aspect(self, aspect: Aspect) -> Self {
+        Self { aspect, ..self }
+    }
+
     /// With the name or the value that may have been meant.
     fn meaning(self, near: Option<&str>) -> Self {
         Self { hint: near.map(|near| Hint::Nearest(near.to_owned())), ..self }

@@ -33,7 +33,9 @@ mod stamp;
 pub use alerts::{AlertReplay, seconds};
 pub use audit::{entry, event, open_log};
 #[cfg(feature = "arguments")]
-pub use boundary::{Answer, Boundary, Call, Failed, Form, Judged, Pending, Settings, Standing};
+pub use boundary::{
+    Answer, Boundary, Call, Failed, Form, Judged, Pending, Settings, Standing, own_codes,
+};
 pub use classify::{Request, classify};
 pub use describe::{code, describe};
 pub use error::{Error, ErrorKind, Place};

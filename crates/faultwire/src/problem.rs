@@ -215,24 +215,11 @@ async fn refused<C: TypedCode>(response: Response) -> Box<Report> {
     let said = String::from_utf8_lossy(&said);
     let reason = head.status.canonical_reason().unwrap_or("Failed");
     let message = if said.trim().is_empty() { reason } else { said.trim() };
-    let mut report = observed::<C>(condition_of(head.status), message);
+    let mut report = observed::<C>(Condition::of_status(head.status.as_u16()), message);
     let row = C::contract().code(&report.code);
     let takes = row.is_some_and(|row| row.retry.iter().any(|class| class.takes_delay()));
     report.retry_after_ms = retry_after_ms(&head.headers).filter(|_| takes);
     report
-}
-
-fn condition_of(status: StatusCode) -> Condition {
-    match status.as_u16() {
-        401 => Condition::Unauthorized,
-        403 => Condition::Forbidden,
-        404 | 405 => Condition::UnknownMethod,
-        408 | 504 => Condition::Timeout,
-        429 => Condition::RateLimited,
-        400..=499 => Condition::InvalidArguments,
-        502 | 503 => Condition::UpstreamUnreachable,
-        _ => Condition::Internal,
-    }
 }
 
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {

@@ -57,7 +57,7 @@ pub fn open_log(directory: &str, options: &str) -> Result<Log, Error> {
         STANDING_CLOCK.store(now, Ordering::Relaxed);
         options.clock = standing_clock;
     }
-    Log::open(directory, options).map_err(|e| Error::from(e).at(directory))
+    Ok(Log::open(directory, options)?)
 }
 
 #[derive(Default, Deserialize)]

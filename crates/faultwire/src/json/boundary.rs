@@ -18,11 +18,12 @@
 
 mod answer;
 mod call;
+mod responded;
 mod settings;
 mod thrown;
 mod tools;
 
-pub use answer::{Answer, Form, Pending};
+pub use answer::{Answer, Form, Pending, own_codes};
 pub use call::Call;
 pub use settings::Settings;
 pub use tools::Standing;
@@ -42,6 +43,7 @@ use crate::audit::{Entry, Log};
 use crate::json::error::{Error, ErrorKind};
 use crate::json::fault::profile;
 use crate::output::Output;
+use responded::Responded;
 use thrown::Thrown;
 use tools::Tools;
 
@@ -168,12 +170,14 @@ impl Boundary {
         Ok(data.map_or(Judged::Success, Judged::Wrapped))
     }
 
-    /// The failure of a handler, by how it failed: `threw`, `refused`, or the name of a condition.
+    /// The failure of a handler, by how it failed: `threw`, `refused`, `responded` (an HTTP response
+    /// with `status`, `message`, `retry_after`), or the name of a condition.
     pub fn failed(&self, call: &Call, how: &str, what: &str) -> Result<Failed, Error> {
         match how {
             "threw" => self.threw(call, what),
             "refused" => Ok(self.refused(call, what)),
-            condition => self.observed(condition, what),
+            "responded" => Responded::read(what).map(|response| response.failed(self)),
+            condition => Ok(self.advised(call, self.observed(condition, what)?)),
         }
     }
 

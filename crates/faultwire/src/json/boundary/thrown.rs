@@ -1,6 +1,6 @@
 //! What a handler threw: a typed failure, an error of any kind, or a value.
 
-use faultwire_contract::{Condition, Report};
+use faultwire_contract::{Aspect, Condition, Report};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -33,10 +33,13 @@ pub(super) struct Thrown {
 
 #[derive(Deserialize)]
 struct RawIssue {
-    #[serde(default)]
+    #[serde(default, alias = "loc")]
     path: Value,
     #[serde(default, alias = "msg")]
     message: String,
+    /// The validator's own name for what is wrong.
+    #[serde(default, rename = "type")]
+    kind: String,
 }
 
 impl Thrown {
@@ -67,9 +70,17 @@ impl Thrown {
         let own = self.value_code().and_then(|code| registered(&code));
         let own = own.or_else(|| registered(&self.context.code));
         if let (None, Some(issues)) = (&own, &self.issues) {
-            let issues = issues.iter().map(RawIssue::issue).collect();
+            let issues = issues.iter().map(RawIssue::issue);
             let tool = call.tool.as_deref().unwrap_or("the tool");
-            let mut failed = boundary.misfit(tool, &Misfit { issues });
+            // The tool's own schema knows more of an issue; the validator may know more of them.
+            let schema = boundary.tools.get(tool).and_then(|known| known.misfit(tool, call));
+            let mut misfit = schema.unwrap_or(Misfit { issues: Vec::new() });
+            for issue in issues {
+                if !misfit.issues.iter().any(|known| known.path == issue.path) {
+                    misfit.issues.push(issue);
+                }
+            }
+            let mut failed = boundary.misfit(tool, &misfit);
             failed.report.cause = cause;
             return failed;
         }
@@ -160,7 +171,18 @@ impl RawIssue {
             Value::Null => String::new(),
             other => part(other),
         };
-        Issue::new(path, self.message.clone())
+        Issue::new(path, self.message.clone()).of_aspect(self.aspect())
+    }
+
+    fn aspect(&self) -> Aspect {
+        match self.kind.as_str() {
+            "missing" => Aspect::Missing,
+            kind if kind.ends_with("type") || kind.ends_with("parsing") => Aspect::Type,
+            kind if ["format", "pattern", "syntax"].iter().any(|part| kind.contains(part)) => {
+                Aspect::Format
+            }
+            _ => Aspect::Value,
+        }
     }
 }
 
