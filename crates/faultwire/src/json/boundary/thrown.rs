@@ -77,9 +77,8 @@ impl Thrown {
             // known to the validator.
             let known = call.tool.as_deref().and_then(|tool| boundary.tools.get(tool));
             let misfit = known.and_then(|known| known.misfit(tool, call));
-            let misfit = misfit.unwrap_or_else(|| Misfit {
-                issues: issues.iter().map(RawIssue::issue).collect(),
-            });
+            let misfit = misfit
+                .unwrap_or_else(|| Misfit { issues: issues.iter().map(RawIssue::issue).collect() });
             let mut failed = boundary.misfit(tool, &misfit);
             failed.report.cause = cause;
             return failed;
