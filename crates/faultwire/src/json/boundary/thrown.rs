@@ -1,6 +1,6 @@
 //! What a handler threw: a typed failure, an error of any kind, or a value.
 
-use faultwire_contract::{Aspect, Condition, Report};
+use faultwire_contract::{Aspect, Condition, Report, details};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,8 @@ pub(super) struct Thrown {
     issues: Option<Vec<RawIssue>>,
     /// Facts that the error carries for its reader.
     details: Option<Value>,
+    /// Why the details of a typed failure are not JSON, if they are not (W5).
+    unfit: Vec<String>,
     /// What was thrown, where it is no error.
     value: Option<Value>,
 }
@@ -64,6 +66,9 @@ impl Thrown {
             let mut report = fault.clone();
             report.stack = report.stack.take().or_else(|| self.stack.clone());
             report.cause = report.cause.take().or_else(|| self.cause.clone());
+            if !self.unfit.is_empty() {
+                *report = details::settle(contract, *report, Err(self.unfit.clone()));
+            }
             return report.into();
         }
         let registered = |id: &str| contract.code(id).map(|row| row.id.clone());
