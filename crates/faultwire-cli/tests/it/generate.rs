@@ -112,3 +112,21 @@ fn two_codes_of_one_name_are_refused() {
     let told = faultwire(&["contract", "generate", "python", "-c", &file], "").refused();
     assert!(told.contains("would both be named not_found"), "{told}");
 }
+
+#[test]
+fn the_modules_of_the_packages_are_current() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings");
+    for known in &BUILTINS {
+        let name = known.name;
+        let module = name.replace('-', "_");
+        let typescript = format!("{root}/node/ts/contracts/{name}.ts");
+        let python = format!("{root}/python/python/faultwire/{module}.py");
+        for (language, import, file) in
+            [("typescript", "../index.js", typescript), ("python", "faultwire", python)]
+        {
+            let generate = ["contract", "generate", language, "-c", name, "--import", import];
+            let checked = faultwire(&[&generate[..], &["-o", &file, "--check"]].concat(), "");
+            assert_eq!(checked.code, 0, "{}{}", checked.out, checked.err);
+        }
+    }
+}
