@@ -1,6 +1,6 @@
 //! What a handler threw: a typed failure, an error of any kind, or a value.
 
-use faultwire_contract::{Condition, Report};
+use faultwire_contract::{Condition, Report, details};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,8 @@ pub(super) struct Thrown {
     issues: Option<Vec<RawIssue>>,
     /// Facts that the error carries for its reader.
     details: Option<Value>,
+    /// Why the details of a typed failure are not JSON, if they are not (W5).
+    unfit: Vec<String>,
     /// What was thrown, where it is no error.
     value: Option<Value>,
 }
@@ -61,15 +63,23 @@ impl Thrown {
             let mut report = fault.clone();
             report.stack = report.stack.take().or_else(|| self.stack.clone());
             report.cause = report.cause.take().or_else(|| self.cause.clone());
+            if !self.unfit.is_empty() {
+                *report = details::settle(contract, *report, Err(self.unfit.clone()));
+            }
             return report.into();
         }
         let registered = |id: &str| contract.code(id).map(|row| row.id.clone());
         let own = self.value_code().and_then(|code| registered(&code));
         let own = own.or_else(|| registered(&self.context.code));
         if let (None, Some(issues)) = (&own, &self.issues) {
-            let issues = issues.iter().map(RawIssue::issue).collect();
             let tool = call.tool.as_deref().unwrap_or("the tool");
-            let mut failed = boundary.misfit(tool, &Misfit { issues });
+            // The tool's schema knows what may have been meant; what it has no words for is only
+            // known to the validator.
+            let known = call.tool.as_deref().and_then(|tool| boundary.tools.get(tool));
+            let misfit = known.and_then(|known| known.misfit(tool, call));
+            let misfit = misfit
+                .unwrap_or_else(|| Misfit { issues: issues.iter().map(RawIssue::issue).collect() });
+            let mut failed = boundary.misfit(tool, &misfit);
             failed.report.cause = cause;
             return failed;
         }
