@@ -146,11 +146,29 @@ impl NativeBoundary {
         Ok(promise)
     }
 
+    /// Records a failure of a call, or of none, and waits until it is on disk: for a process that
+    /// is about to end.
+    #[napi]
+    pub fn record(&self, call: String, how: String, what: String) -> napi::Result<()> {
+        run(|| {
+            let call = Call::read(&call)?;
+            let failed = self.0.failed(&call, &how, &what)?;
+            drop(failed.answer(&self.0, &call, &Standing::default()));
+            Ok(())
+        })
+    }
+
     /// Records something that is no failure; nothing waits for it.
     #[napi]
     pub fn event(&self, name: String, facts: String) {
         let facts = serde_json::from_str(&facts).unwrap_or_default();
         self.0.event(&name, &facts);
+    }
+
+    /// Whether the contract has rules for sessions, which are asked before each call (K12).
+    #[napi(getter)]
+    pub fn has_sessions(&self) -> bool {
+        self.0.contract().session.is_some()
     }
 
     /// How many failures had a code that their tool does not declare.

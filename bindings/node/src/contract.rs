@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use faultwire::json::{self, Request, View};
-use faultwire_contract::{Contract, DEFAULT_CAPACITY};
+use faultwire_contract::{Contract, DEFAULT_CAPACITY, Fault, details};
 use napi_derive::napi;
 
 use crate::error::{run, text};
@@ -33,12 +33,28 @@ impl NativeContract {
         run(|| Ok(json::describe(&self.0).to_string()))
     }
 
-    /// A fault of a report.
+    /// The code of a violated invariant for which no other is named (K6).
+    #[napi(getter)]
+    pub fn invariant_code(&self) -> String {
+        self.0.invariant().id.clone()
+    }
+
+    /// A fault of a report. What is wrong with its details, if they are not JSON, makes it an
+    /// internal failure (W5).
     #[napi]
-    pub fn fault(&self, report: String, stamp: Option<String>) -> napi::Result<NativeFault> {
+    pub fn fault(
+        &self,
+        report: String,
+        stamp: Option<String>,
+        unfit: Option<Vec<String>>,
+    ) -> napi::Result<NativeFault> {
         run(|| {
             let stamp = json::stamp(&self.0, stamp.as_deref())?;
-            json::fault(&self.0, report, &stamp).map(NativeFault)
+            let Some(unfit) = unfit else {
+                return json::fault(&self.0, report, &stamp).map(NativeFault);
+            };
+            let report = details::settle(&self.0, json::report(report)?, Err(unfit));
+            Ok(NativeFault(Fault::new(&self.0, report, &stamp)?))
         })
     }
 
