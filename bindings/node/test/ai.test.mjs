@@ -45,7 +45,7 @@ async function read(tool) {
 
 test("the model reads the code, the message and what to do", async () => {
   assert.deepEqual(await read("warm"), { type: "text", value: "21 degrees" });
-  const missing = "missing failed, called once (never_retried): not_found: No city Oslö. Check the name or path, and list what exists if in doubt.";
+  const missing = "ToolCallError: missing failed, called once (never_retried): not_found: No city Oslö. Check the name or path, and list what exists if in doubt.";
   assert.deepEqual(await read("missing"), { type: "error-text", value: missing });
   const crashes = (await read("crashes")).value;
   assert.ok(!crashes.includes("hunter2"), crashes);

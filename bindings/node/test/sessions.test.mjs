@@ -32,7 +32,7 @@ describe("sessions (k12)", () => {
     made.registerTool("begin_session", { inputSchema: {} }, () => text("begun"));
     made.registerTool("end_session", { inputSchema: {} }, () => text("ended"));
     made.registerTool("read", { annotations: { readOnlyHint: true }, inputSchema: {} }, () => text("read"));
-    made.registerTool("write", { inputSchema: { path: z.string() } }, ({ path }) => text(path));
+    made.registerTool("write_file", { inputSchema: { path: z.string() } }, ({ path }) => text(path));
     made.registerTool("fail", { inputSchema: {} }, () => { throw new Failure(kaiza, "INVARIANT_VIOLATION"); });
     return made;
   };
@@ -41,22 +41,22 @@ describe("sessions (k12)", () => {
   test("k12: nothing before it begins, and a failure locks it", async () => {
     const client = await paired(server());
     const call = async (name, args = {}) => code(await client.callTool({ name, arguments: args }));
-    assert.equal(await call("write", { path: "a" }), "SESSION_NOT_INITIALIZED");
+    assert.equal(await call("write_file", { path: "a" }), "SESSION_NOT_INITIALIZED");
     assert.equal(await call("begin_session"), "ok");
-    assert.equal(await call("write", { path: "a" }), "ok");
+    assert.equal(await call("write_file", { path: "a" }), "ok");
     assert.equal(await call("fail"), "INVARIANT_VIOLATION");
-    assert.equal(await call("write", { path: "a" }), "SESSION_LOCKED");
+    assert.equal(await call("write_file", { path: "a" }), "SESSION_LOCKED");
     assert.equal(await call("read"), "ok");
-    assert.equal(await call("write", { path: "docs/reports/why.md" }), "ok");
+    assert.equal(await call("write_file", { path: "docs/reports/why.md" }), "ok");
     assert.equal(await call("begin_session"), "ok");
-    assert.equal(await call("write", { path: "a" }), "ok");
+    assert.equal(await call("write_file", { path: "a" }), "ok");
   });
 
   test("k12: each connection has its own session", async () => {
     const [one, other] = [await paired(server()), await paired(server())];
     await one.callTool({ name: "begin_session" });
-    assert.equal(code(await other.callTool({ name: "write", arguments: { path: "a" } })), "SESSION_NOT_INITIALIZED");
-    assert.equal(code(await one.callTool({ name: "write", arguments: { path: "a" } })), "ok");
+    assert.equal(code(await other.callTool({ name: "write_file", arguments: { path: "a" } })), "SESSION_NOT_INITIALIZED");
+    assert.equal(code(await one.callTool({ name: "write_file", arguments: { path: "a" } })), "ok");
   });
 });
 

@@ -24,7 +24,7 @@ export interface RenderOptions {
  *
  * const fault = Contract.builtin("workrail").fault({ code: "TIMEOUT" });
  * console.log(fault.render());
- * // {"code":"TIMEOUT","message":"Operation timed out","retry":{"kind":"retryable_immediate"}}
+ * // {"code":"TIMEOUT","message":"The operation timed out","retry":{"kind":"retryable_immediate"}}
  * ```
  */
 export class Fault {

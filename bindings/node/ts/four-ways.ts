@@ -28,8 +28,8 @@ const STARTUP = "startup";
 export function fromUnknown(contract: Contract, error: unknown, context: Context = {}): Failure {
   const { code, ...facts } = context;
   if (isFailure(error, contract)) return withFacts(error, facts);
-  const known = [ownCode(error), code].find((one) => one !== undefined && contract.row(one));
-  return new Failure(contract, known ?? contract.describe().fallback, {
+  const own = [ownCode(error), code].find((one) => one !== undefined && contract.row(one));
+  return new Failure(contract, own ?? contract.describe().fallback, {
     ...facts,
     message: facts.message ?? ownMessage(error),
     cause: facts.cause ?? (error === null ? undefined : error),
@@ -43,8 +43,8 @@ export function invariantViolation(
   context: Context = {},
 ): Failure {
   const { code, ...facts } = context;
-  const known = code !== undefined && contract.row(code) ? code : contract.invariantCode;
-  return new Failure(contract, known, { ...facts, invariant });
+  const own = code !== undefined && contract.row(code) ? code : contract.invariantCode;
+  return new Failure(contract, own, { ...facts, invariant });
 }
 
 /** The failure of a tool. */
@@ -60,11 +60,18 @@ export function startupFailure(contract: Contract, code: string, context: AnyFac
 
 /** The same failure, with facts that it did not have. */
 function withFacts(failure: Failure, facts: AnyFacts): Failure {
-  if (Object.keys(facts).length === 0) return failure;
-  const session = { ...facts.session, ...failure.facts.session };
-  const same = new Failure(failure.contract, failure.code, { ...facts, ...failure.facts, session });
+  if (Object.keys(known(facts)).length === 0) return failure;
+  const session = { ...known(facts.session), ...known(failure.facts.session) };
+  const all = { ...known(facts), ...known(failure.facts), session };
+  const same = new Failure(failure.contract, failure.code, all);
   if (failure.stack !== undefined) same.stack = failure.stack;
   return same;
+}
+
+/** The members that say something. */
+function known<T extends object>(facts: T | undefined): Partial<T> {
+  const said = Object.entries(facts ?? {}).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(said) as Partial<T>;
 }
 
 /** The names under which things that are thrown have their code, and their message. */
