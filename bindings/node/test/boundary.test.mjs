@@ -189,12 +189,14 @@ function everyWay(name, kind, program) {
     assert.equal(server.records().slice(seen).length, 2);
   });
 
-  test("tools/call without a name", async () => {
+  test("tools/call without a name is told as that", async () => {
     const seen = server.records().length;
-    const reply = await asked(server, { method: "tools/call", params: { arguments: {} } }).catch((e) => e);
-    const envelope = reply.content?.[0].text ?? JSON.stringify(reply.data);
-    assert.equal(contract.decode(envelope).code.length > 0, true);
-    assert.equal(server.records().slice(seen).length, 1);
+    const reply = await asked(server, { method: "tools/call", params: { arguments: {} } });
+    const { code } = contract.decode(reply.content[0].text);
+    assert.equal(code, known.conditions.invalid_arguments);
+    const [{ fault }, ...more] = server.records().slice(seen);
+    assert.equal(fault.message, contract.describe().text.message === "canonical" ? contract.row(code).message : "tools/call needs the name of a tool, and arguments that are an object");
+    assert.deepEqual(more, []);
   });
 }
 

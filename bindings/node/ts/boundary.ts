@@ -9,7 +9,7 @@ import { textOf } from "./json.js";
 import { type NativeBoundary, native } from "./native.js";
 import { type BoundaryOptions, DEFAULTS, contractOf, settingsOf } from "./options.js";
 import type { SessionFacts } from "./report.js";
-import { type Told, isProtocolError, plain, told } from "./thrown.js";
+import { type Told, isProtocolError, issuesOf, plain, told } from "./thrown.js";
 import { type Ended, watch } from "./watch.js";
 
 /** How an answer is sent. */
@@ -150,6 +150,9 @@ export class Boundary {
     const { inner } = call;
     if (inner.did === "threw") return told(inner.error);
     if (inner.did === "returned") return unusable(error);
+    if (call.isTool && call.asked.tool === undefined) return MALFORMED_CALL;
+    const { issues } = (error ?? {}) as { issues?: unknown };
+    if (!call.isTool && issuesOf(issues) !== undefined) return malformedRequest(issues);
     if (inner.did === "refused" && inner.issues !== undefined) {
       return { how: "threw", what: textOf({ message: "Invalid arguments", issues: inner.issues }) };
     }
@@ -237,6 +240,21 @@ export class Boundary {
     }
   }
 }
+
+/** What is said of a `tools/call` that names no tool. */
+const MALFORMED_CALL: Told = {
+  how: "invalid_arguments",
+  what: "tools/call needs the name of a tool, and arguments that are an object",
+};
+
+/** A request of another method whose params its schema refuses. */
+function malformedRequest(issues: unknown): Told {
+  const said = issuesOf(issues)?.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const message = `Invalid params: ${said?.join("; ")}`;
+  return { how: "refused", what: textOf({ code: INVALID_PARAMS, message }) };
+}
+
+const INVALID_PARAMS = -32602;
 
 /** The SDK refused what the handler returned. */
 function unusable(error: unknown): Told {

@@ -9,6 +9,9 @@ import { native } from "./native.js";
 import type { LowLevelServer, Message, Transport } from "./sdk.js";
 import type { ToolList } from "./tool-list.js";
 
+/** Clients read the data of these to find a version, or what they have to declare. */
+const NEGOTIATION: ReadonlySet<number> = new Set([-32020, -32021, -32022]);
+
 /** Transports that are guarded already. */
 const guarded = new WeakSet<Transport>();
 
@@ -37,7 +40,8 @@ export function guardTransport(low: LowLevelServer, boundary: Boundary, tools: T
     } catch (error) {
       if (!(error instanceof RpcReply)) throw error;
       const { code, message: words, data } = error;
-      return { ...message, error: { code, message: words, data } };
+      const kept = NEGOTIATION.has(code) ? (message.error?.data as object | undefined) : undefined;
+      return { ...message, error: { code, message: words, data: { ...kept, ...data } } };
     }
     return message;
   };
