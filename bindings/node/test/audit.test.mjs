@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, renameSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, test } from "node:test";
@@ -84,17 +83,19 @@ describe("the audit log", () => {
   });
 
   test("worker threads have their own engine", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "faultwire-worker-"));
-    const script = `const { parentPort } = require("node:worker_threads"); const { AuditLog, Contract } = require("faultwire");
-      const log = AuditLog.open(${JSON.stringify(directory)}); const c = Contract.builtin("kaiza");
-      log.append(c.fault({ code: "INTERNAL_ERROR" })).then((seq) => { log.close(); parentPort.postMessage(seq); });`;
-    const workers = await Promise.all([1].map(() => new Promise((resolve, reject) => {
-      const worker = new Worker(script, { eval: true });
-      worker.once("message", resolve);
+    const script = (directory) => `const { parentPort } = require("node:worker_threads");
+      const { AuditLog, Contract, Failure } = require("faultwire");
+      const log = AuditLog.open(${JSON.stringify(directory)});
+      const { fault } = new Failure(Contract.builtin("kaiza"), "INTERNAL_ERROR");
+      log.append(fault).then((seq) => { log.close(); parentPort.postMessage(seq); });`;
+    const work = (directory) => new Promise((resolve, reject) => {
+      const worker = new Worker(script(directory), { eval: true });
+      worker.once("message", (seq) => worker.once("exit", () => resolve(seq)));
       worker.once("error", reject);
-    })));
-    assert.deepEqual(workers, [1]);
-    assert.ok(existsSync(join(directory, "audit-log.jsonl")));
+    });
+    const directories = [scratch(), scratch(), scratch()];
+    assert.deepEqual(await Promise.all(directories.map(work)), [1, 1, 1]);
+    for (const directory of directories) assert.equal(records(directory)[1].fault.code, "INTERNAL_ERROR");
     assert.equal(contract.fault({ code: "timeout" }).report().code, "timeout");
   });
 

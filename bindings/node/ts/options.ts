@@ -44,8 +44,9 @@ export interface BoundaryOptions {
   output?: Check | undefined;
   /** Arguments that do not match the tool's input schema; `enforce` refuses what the SDK would accept. */
   arguments?: Check | undefined;
-  /** Results that look like failures: `rewrite`, `log` or `off`. */
-  softFailures?: string | undefined;
+  /** Successes that say that they failed: `auto` answers the certain ones as failures, `rewrite`
+   * those that are likely, too; `record` only records them. */
+  softFailures?: "auto" | "rewrite" | "record" | "off" | undefined;
   /** Kinds of text that clients may see. */
   keep?: readonly Keep[] | undefined;
   /** What each tool needs and may answer. */
