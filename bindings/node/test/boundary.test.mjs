@@ -90,6 +90,12 @@ function everyWay(name, kind, program) {
     });
   }
 
+  test("the words of an unknown tool are those of both SDKs", async () => {
+    const { record } = await fails("sucess");
+    if (known.text.message !== "canonical") assert.equal(record.fault.message, "Tool sucess not found");
+    if (name === "standard") assert.match(record.fault.next, /Call success if you meant that/);
+  });
+
   test("a8: a success is the SDK's own", async () => {
     const { content, isError } = await server.call("success");
     if (known.success) assert.equal(JSON.parse(content[0].text).data, "all is well");

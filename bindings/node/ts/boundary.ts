@@ -9,8 +9,8 @@ import { textOf } from "./json.js";
 import { type NativeBoundary, native } from "./native.js";
 import { type BoundaryOptions, DEFAULTS, contractOf, settingsOf } from "./options.js";
 import type { SessionFacts } from "./report.js";
-import { type Told, isProtocolError, issuesOf, plain, told } from "./thrown.js";
-import { type Ended, watch } from "./watch.js";
+import { type Told, isProtocolError, issuesOf, plain, spoken, told } from "./thrown.js";
+import { type Ended, type Limits, type Watched, watch } from "./watch.js";
 
 /** How an answer is sent. */
 export type Form = "result" | "error" | "http";
@@ -103,26 +103,55 @@ export class Boundary {
    * error if the form is `error`.
    * @internal
    */
-  async guard(
+  guard(
     call: OpenCall,
     form: Form,
-    handler: (signal: AbortSignal) => unknown,
+    handler: Watched,
     how: GuardOptions = {},
   ): Promise<unknown> {
     const refused = this.#refusal(call, form);
-    if (refused !== null) return this.#sent(await refused, form);
-    const { asked } = call;
+    if (refused !== null) return refused.then((answer) => this.#sent(answer, form));
+    return new Promise((resolve, reject) => {
+      const settled = (ended: Ended): void => {
+        if (ended.how === "returned" && this.#passes(call, ended.value, how)) resolve(ended.value);
+        else this.#settle(call, form, ended, how).then(resolve, reject);
+      };
+      const late = (ended: Ended): void => this.#late(call, ended);
+      const run: Watched = (signal) => current.run(call, handler, signal);
+      call.touch = watch(run, this.#limits(call, how), settled, late);
+    });
+  }
+
+  #limits(call: OpenCall, how: GuardOptions): Limits {
     const { deadlineMs = DEFAULTS.deadlineMs, maxDeadlineMs = DEFAULTS.maxDeadlineMs } = this.options;
-    const own = asked.tool === undefined ? undefined : this.options.deadlines?.[asked.tool];
-    const limits = {
-      deadlineMs: how.unlimited ? Number.POSITIVE_INFINITY : (own ?? deadlineMs),
-      maxDeadlineMs: Math.max(maxDeadlineMs, own ?? deadlineMs),
+    const own = (call.tool === undefined ? undefined : this.options.deadlines?.[call.tool]) ?? deadlineMs;
+    return {
+      deadlineMs: how.unlimited ? Number.POSITIVE_INFINITY : own,
+      maxDeadlineMs: Math.max(maxDeadlineMs, own),
       signal: how.signal,
     };
-    const run = (signal: AbortSignal): unknown => current.run(call, handler, signal);
-    const watched = watch(run, limits, (ended) => this.#late(call, ended));
-    call.touch = watched.touch;
-    return await this.#settle(call, form, await watched.ended, how);
+  }
+
+  /** Whether a result certainly is a success: nothing else has to be known of its call then. */
+  #passes(call: OpenCall, result: unknown, how: GuardOptions): boolean {
+    if (typeof result !== "object" || result === null || call.inner.did === "threw") return false;
+    if (!call.isTool) return this.#isJson(result);
+    if (this.#readsAll || how.readsResult === true) return false;
+    const { isError } = result as { isError?: unknown };
+    try {
+      return isError !== true && this.native.passes(textOf(result));
+    } catch {
+      return false;
+    }
+  }
+
+  /** Whether a result can be sent at all. */
+  #isJson(result: object): boolean {
+    try {
+      return textOf(result).length > 0;
+    } catch {
+      return false;
+    }
   }
 
   async #settle(call: OpenCall, form: Form, ended: Ended, how: GuardOptions): Promise<unknown> {
@@ -141,7 +170,7 @@ export class Boundary {
         return await this.fail(call, how.told?.(error) ?? this.#failure(call, error), form);
       }
       case "returned":
-        return await this.#returned(call, form, ended.value, how.readsResult ?? false);
+        return await this.#returned(call, form, ended.value);
     }
   }
 
@@ -150,16 +179,15 @@ export class Boundary {
     const { inner } = call;
     if (inner.did === "threw") return told(inner.error);
     if (inner.did === "returned") return unusable(error);
-    if (call.isTool && call.asked.tool === undefined) return MALFORMED_CALL;
+    if (call.isTool && call.tool === undefined) return MALFORMED_CALL;
     const { issues } = (error ?? {}) as { issues?: unknown };
     if (!call.isTool && issuesOf(issues) !== undefined) return malformedRequest(issues);
-    if (inner.did === "refused" && inner.issues !== undefined) {
-      return { how: "threw", what: textOf({ message: "Invalid arguments", issues: inner.issues }) };
-    }
-    return told(error);
+    if (inner.did !== "refused") return told(error);
+    if (inner.issues === undefined) return told(inner.error);
+    return { how: "threw", what: textOf({ message: "Invalid arguments", issues: inner.issues }) };
   }
 
-  async #returned(call: OpenCall, form: Form, result: unknown, reads: boolean): Promise<unknown> {
+  async #returned(call: OpenCall, form: Form, result: unknown): Promise<unknown> {
     const { inner } = call;
     if (typeof result !== "object" || result === null) {
       const words = `The handler returned ${result === null ? "null" : typeof result}, and no result`;
@@ -170,6 +198,8 @@ export class Boundary {
     if (did === "threw" || (failed && (did === "refused" || this.#isOfTheSdk(inner)))) {
       return await this.fail(call, this.#failure(call, result), form);
     }
+    const said = failed && did === "nothing" ? spoken(messageOf(result)) : undefined;
+    if (said !== undefined) return await this.fail(call, said, form);
     let text: string;
     try {
       text = textOf(result);
@@ -177,7 +207,7 @@ export class Boundary {
       const words = `The result cannot be written as JSON: ${messageOf(error)}`;
       return await this.fail(call, { how: "upstream_protocol", what: words }, form);
     }
-    if (!call.isTool || (!reads && !this.#readsAll && this.native.passes(text))) return result;
+    if (!call.isTool) return result;
     const session = failed ? this.#session() : undefined;
     const judged = engine(() =>
       this.native.returned(call.facts(session), call.standing, text, form),
@@ -225,7 +255,7 @@ export class Boundary {
   /** A handler that ended after its call. */
   #late(call: OpenCall, ended: Ended): void {
     const failed = ended.how === "threw" ? messageOf(ended.error) : undefined;
-    const { method, tool, request } = call.asked;
+    const { method, tool, request } = call;
     this.native.event("late_answer", textOf({ method, tool, request, failed }));
   }
 

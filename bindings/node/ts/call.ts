@@ -2,8 +2,9 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
+import type { Boundary } from "./boundary.js";
 import { lenient, textOf } from "./json.js";
-import type { NativeStanding } from "./native.js";
+import { type NativeStanding, native } from "./native.js";
 import { type SessionFacts, snaked } from "./report.js";
 
 /** The method whose failures are results. */
@@ -16,47 +17,72 @@ export type Inner =
   | { did: "returned"; value: unknown }
   | { did: "threw"; error: unknown };
 
-/** What is known of a request before it ends. */
+const NOTHING: Inner = { did: "nothing" };
+
+/** What is known of a request besides its method and tool. */
 export interface Asked {
-  method: string;
-  tool?: string | undefined;
   arguments?: unknown;
   request?: string | number | undefined;
   client?: string | undefined;
   trace?: string | undefined;
-  session?: SessionFacts | undefined;
 }
 
 /** An open call. */
 export class OpenCall {
-  readonly asked: Asked;
+  readonly boundary: Boundary;
+  readonly method: string;
+  readonly tool: string | undefined;
   readonly standing: NativeStanding;
-  inner: Inner = { did: "nothing" };
+  inner: Inner = NOTHING;
   /** Starts the deadline again, for a handler that tells of progress. */
-  touch: () => void = () => {};
+  touch: () => void = nothing;
+  /** Successes do not need to know it. */
+  readonly #asked: () => Asked;
   readonly #since = performance.now();
 
-  constructor(asked: Asked, standing: NativeStanding) {
-    this.asked = asked;
+  constructor(
+    boundary: Boundary,
+    method: string,
+    asked: () => Asked,
+    tool?: string,
+    standing: NativeStanding = new native.NativeStanding(),
+  ) {
+    this.boundary = boundary;
+    this.method = method;
+    this.tool = tool;
     this.standing = standing;
+    this.#asked = asked;
   }
 
   get isTool(): boolean {
-    return this.asked.method === TOOLS_CALL;
+    return this.method === TOOLS_CALL;
   }
 
   /** What the engine is told of it. */
   facts(session?: SessionFacts): string {
     const elapsed_ms = Math.max(0, Math.round(performance.now() - this.#since));
     const told = session === undefined ? undefined : snaked(session);
-    return textOf({ ...this.asked, session: told, elapsed_ms });
+    const { method, tool } = this;
+    return textOf({ method, tool, ...this.#asked(), session: told, elapsed_ms });
   }
 
   /** The same without what the client sent, which the engine may be unable to read. */
   leastFacts(): string {
-    return textOf({ method: this.asked.method, tool: lenient(this.asked.tool) ?? undefined });
+    return textOf({ method: this.method, tool: lenient(this.tool) ?? undefined });
+  }
+
+  /** A task of it, which does not change the state of its session. */
+  task(): OpenCall {
+    return new OpenCall(this.boundary, this.method, this.#asked, this.tool);
+  }
+
+  /** The id of its request. */
+  get request(): string | number | undefined {
+    return this.#asked().request;
   }
 }
+
+function nothing(): void {}
 
 /** The call in whose handler, or in a task of whose handler, the program is. */
 export const current = new AsyncLocalStorage<OpenCall>();

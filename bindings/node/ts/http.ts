@@ -1,10 +1,8 @@
 /** Failures as HTTP responses: the contract's own form, which for most is Problem Details (RFC 9457). */
 
-import { own } from "./background.js";
 import { type Answer, Boundary } from "./boundary.js";
 import { OpenCall } from "./call.js";
 import { Failure, isFailure } from "./failure.js";
-import { native } from "./native.js";
 import type { BoundaryOptions } from "./options.js";
 import type { AnyFacts } from "./report.js";
 import { type Told, told } from "./thrown.js";
@@ -70,10 +68,12 @@ export class Problems {
 
   /** Records what a handler threw, and gives the response for it. */
   async problem(error: unknown, requested: Requested): Promise<Problem> {
-    const { method, path, trace } = requested;
-    const call = new OpenCall({ method: `${method} ${path}`, trace }, new native.NativeStanding());
-    own(call, this.boundary);
+    const call = this.#call(requested);
     return asProblem((await this.boundary.fail(call, ofHttp(error), "http")) as Answer);
+  }
+
+  #call({ method, path, trace }: Requested): OpenCall {
+    return new OpenCall(this.boundary, `${method} ${path}`, () => ({ trace }));
   }
 
   /** A `Response` for what a handler threw. */
@@ -86,9 +86,7 @@ export class Problems {
     handler: (request: Request, ...rest: A) => Response | Promise<Response>,
   ): (request: Request, ...rest: A) => Promise<Response> {
     return async (request, ...rest) => {
-      const { method, path, trace } = requestedOf(request);
-      const call = new OpenCall({ method: `${method} ${path}`, trace }, new native.NativeStanding());
-      own(call, this.boundary);
+      const call = this.#call(requestedOf(request));
       const run = async (): Promise<Response> => await handler(request, ...rest);
       const { signal } = request;
       const ended = await this.boundary.guard(call, "http", run, { signal, told: ofHttp });

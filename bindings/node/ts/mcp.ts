@@ -1,6 +1,5 @@
 /** `withContract`: a server of the official SDKs, with the boundary around it. */
 
-import { own } from "./background.js";
 import { Boundary, type Form } from "./boundary.js";
 import { type Asked, OpenCall, TOOLS_CALL, current } from "./call.js";
 import { inputError } from "./error.js";
@@ -21,12 +20,15 @@ import {
 import { issuesOf } from "./thrown.js";
 import { ToolList } from "./tool-list.js";
 import { guardTransport } from "./transport.js";
+import type { LateSignal } from "./watch.js";
 
 /** A server of the official SDKs. */
 export type AnyServer = { connect(transport: never): Promise<void> };
 
 /** Requests that last for as long as the client likes. */
 const UNLIMITED: ReadonlySet<string> = new Set(["subscriptions/listen", "tasks/result"]);
+
+const TOOLS_LIST = "tools/list";
 
 const boundaries = new WeakMap<object, Boundary>();
 
@@ -71,6 +73,7 @@ class GuardedServer {
   readonly #tools: ToolList;
   /** What a session may do, by its id; without an id, there is one. */
   readonly #standings = new Map<string | undefined, NativeStanding>();
+  readonly #isHigh: boolean;
   /** The SDK does not check the results of low-level handlers against output schemas. */
   readonly #checksOutput: boolean;
 
@@ -78,6 +81,7 @@ class GuardedServer {
     this.#boundary = boundary;
     this.#low = low;
     this.#tools = new ToolList(boundary);
+    this.#isHigh = isHigh;
     const { output = "warn" } = boundary.options;
     this.#checksOutput = output === "enforce" || (!isHigh && output === "warn");
   }
@@ -88,27 +92,40 @@ class GuardedServer {
       this.#guarded(method, handler);
     const handlers = new GuardedHandlers(low._requestHandlers, guard, () => low.fallbackRequestHandler);
     low._requestHandlers = handlers;
-    this.#tools.handler = () => handlers.bare("tools/list");
+    this.#tools.handler = () => handlers.bare(TOOLS_LIST);
     guardTransport(low, this.#boundary, this.#tools);
   }
 
   #guarded(method: string, handler: Handler | undefined): Handler {
-    const form: Form = method === TOOLS_CALL && handler !== undefined ? "result" : "error";
-    return async (request, context) => {
+    const isTool = method === TOOLS_CALL;
+    const form: Form = isTool && handler !== undefined ? "result" : "error";
+    const unlimited = UNLIMITED.has(method);
+    return (request, context) => {
       const { signal, session } = readContext(context);
-      const call = new OpenCall(this.#asked(request, context), this.#standing(session));
-      own(call, this.#boundary);
-      if (call.isTool) await this.#tools.known(context);
-      const run = async (inner: AbortSignal): Promise<unknown> => {
+      const name = isTool ? request.params?.name : undefined;
+      const tool = typeof name === "string" ? name : undefined;
+      const asked = (): Asked => this.#asked(request, context);
+      const call = new OpenCall(this.#boundary, method, asked, tool, this.#standing(session));
+      const run = (inner: LateSignal): unknown => {
         if (handler === undefined) throw Object.assign(new Error("Method not found"), { code: -32601 });
-        const result = await unlessRefused(call, () => handler(request, withSignal(context, inner)));
-        if (method === "tools/list") this.#tools.listed(request, result);
-        return result;
+        return this.#observed(call, request, () => handler(request, withSignal(context, inner)));
       };
-      const readsResult = this.#checksOutput && this.#tools.hasOutputSchema(call.asked.tool);
-      const unlimited = UNLIMITED.has(method);
-      return await this.#boundary.guard(call, form, run, { signal, unlimited, readsResult });
+      const guard = (): Promise<unknown> => {
+        const readsResult = this.#checksOutput && this.#tools.hasOutputSchema(tool);
+        return this.#boundary.guard(call, form, run, { signal, unlimited, readsResult });
+      };
+      return isTool && !this.#tools.isKnown ? this.#tools.known(context).then(guard) : guard();
     };
+  }
+
+  /** Sees what a handler returns that matters for the boundary itself. */
+  #observed(call: OpenCall, request: Request, handler: () => unknown): unknown {
+    if (call.isTool) return this.#isHigh ? handler() : unlessRefused(call, handler);
+    if (call.method !== TOOLS_LIST) return handler();
+    return Promise.resolve(handler()).then((page) => {
+      this.#tools.listed(request, page);
+      return page;
+    });
   }
 
   #asked(request: Request, context: unknown): Asked {
@@ -116,11 +133,8 @@ class GuardedServer {
     const { request: id, client } = readContext(context);
     const { name, version } = client ?? this.#low.getClientVersion?.() ?? {};
     const trace = params?._meta?.["traceparent"];
-    const isTool = request.method === TOOLS_CALL;
     return {
-      method: request.method,
-      tool: isTool && typeof params?.name === "string" ? params.name : undefined,
-      arguments: isTool ? params?.arguments : undefined,
+      arguments: request.method === TOOLS_CALL ? params?.arguments : undefined,
       request: request.id ?? id,
       client: name === undefined ? undefined : version === undefined ? name : `${name}/${version}`,
       trace: typeof trace === "string" ? trace : undefined,
@@ -177,18 +191,18 @@ function observeHandlers(low: LowLevelServer): void {
   };
 }
 
-async function noted(handler: () => Promise<unknown>): Promise<unknown> {
+function noted(handler: () => Promise<unknown>): Promise<unknown> {
   const call = current.getStore();
-  if (call === undefined) return await handler();
-  try {
-    const value = await handler();
-    // A failure that is returned is meant as one that is thrown.
-    if (isFailure(value)) throw value;
-    call.inner = { did: "returned", value };
-    return value;
-  } catch (error) {
+  if (call === undefined) return handler();
+  const threw = (error: unknown): never => {
     call.inner = { did: "threw", error };
     throw error;
-  }
+  };
+  const returned = (value: unknown): unknown => {
+    // A failure that is returned is meant as one that is thrown.
+    if (isFailure(value)) return threw(value);
+    call.inner = { did: "returned", value };
+    return value;
+  };
+  return handler().then(returned, threw);
 }
-

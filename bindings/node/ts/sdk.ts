@@ -2,6 +2,7 @@
 
 import { inputError } from "./error.js";
 import type { Handler, Request } from "./handlers.js";
+import type { LateSignal } from "./watch.js";
 
 /** A low-level server. The names with an underscore are those of both SDKs. */
 export interface LowLevelServer {
@@ -80,10 +81,16 @@ export function readContext(context: unknown): {
 }
 
 /** The context for the handler, with the signal that also tells of the deadline. */
-export function withSignal(context: unknown, signal: AbortSignal): unknown {
+export function withSignal(context: unknown, late: LateSignal): unknown {
   const { mcpReq } = (context ?? {}) as Context;
-  if (mcpReq === undefined) return { ...(context as object), signal };
-  return { ...(context as object), mcpReq: { ...mcpReq, signal } };
+  const looks = {
+    get signal(): AbortSignal {
+      return late.signal;
+    },
+  };
+  const signal = Object.getOwnPropertyDescriptor(looks, "signal") as PropertyDescriptor;
+  if (mcpReq === undefined) return Object.defineProperty({ ...(context as object) }, "signal", signal);
+  return { ...(context as object), mcpReq: Object.defineProperty({ ...mcpReq }, "signal", signal) };
 }
 
 /** What both SDKs say if a handler's result is not one of `tools/call`. */

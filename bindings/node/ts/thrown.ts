@@ -52,6 +52,15 @@ function ofProtocolError(error: ProtocolError): string {
   return textOf({ code: error.code, message: plain(error.message), data });
 }
 
+const SPOKEN = /^MCP error (-?\d+): (.*)$/s;
+
+/** The error of the protocol that a text is, as the 1.x SDK writes it into results. */
+export function spoken(text: string): Told | undefined {
+  const [, code, message] = SPOKEN.exec(text) ?? [];
+  if (message === undefined) return undefined;
+  return { how: "refused", what: textOf({ code: Number(code), message: plain(message) }) };
+}
+
 /** The message without the prefix that the SDK puts before every message of its errors. */
 export function plain(message: string): string {
   return message.replace(/^(?:MCP error -?\d+: )+/, "");

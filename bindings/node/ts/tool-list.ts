@@ -32,6 +32,10 @@ export class ToolList {
     return tool !== undefined && this.#withOutput.has(tool);
   }
 
+  get isKnown(): boolean {
+    return this.#isLearned;
+  }
+
   /** The tools have changed. */
   forget(): void {
     this.#isLearned = false;

@@ -1,11 +1,9 @@
 /** The last line: errors that the SDK sends without asking any handler. */
 
-import { own } from "./background.js";
 import { type Boundary, RpcReply, isSettled } from "./boundary.js";
 import { OpenCall, current } from "./call.js";
 import type { Request } from "./handlers.js";
 import { textOf } from "./json.js";
-import { native } from "./native.js";
 import type { LowLevelServer, Message, Transport } from "./sdk.js";
 import type { ToolList } from "./tool-list.js";
 
@@ -30,11 +28,7 @@ export function guardTransport(low: LowLevelServer, boundary: Boundary, tools: T
   };
   const rescued = async (message: Message): Promise<Message> => {
     const method = asked?.id === message.id ? asked?.method : undefined;
-    const call = new OpenCall(
-      { method: method ?? "unknown", request: message.id },
-      new native.NativeStanding(),
-    );
-    own(call, boundary);
+    const call = new OpenCall(boundary, method ?? "unknown", () => ({ request: message.id }));
     try {
       await boundary.fail(call, { how: "refused", what: textOf(message.error) }, "error");
     } catch (error) {
