@@ -116,6 +116,7 @@ const MOST_NAMES = 64;
 export function logOf(setting: AuditSetting, server: string): AuditLog | undefined {
   if (setting === false) return undefined;
   if (setting instanceof AuditLog) return setting;
+  if (setting === "") throw inputError("audit is empty", "name a directory, or set it to false");
   if (typeof setting === "string") return shared(setting);
   const base = join(stateHome(), "faultwire", "audit");
   const name = server.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^\.+/, "") || "server";

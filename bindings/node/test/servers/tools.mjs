@@ -12,7 +12,7 @@ export const SECRET = "sk-abcdefghij0123456789abcdefghij";
 
 export const options = {
   contract,
-  audit: process.env.AUDIT,
+  audit: process.env.AUDIT === "none" ? false : process.env.AUDIT,
   deadlines: { never: 300, progress: 300 },
   arguments: process.env.ARGUMENTS,
   output: process.env.OUTPUT,
