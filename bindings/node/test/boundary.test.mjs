@@ -35,6 +35,7 @@ const WAYS = {
   returns_typed: (c) => c.codes[0].id,
   rejects: (c) => c.fallback,
   fetch_fails: (c) => c.conditions.upstream_unreachable,
+  throws_rpc: (c) => Contract.builtin(c.name).classify('{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it broke"}}').code,
   never: (c) => c.conditions.timeout,
   is_error: (c) => c.conditions.tool_error,
   is_error_429: (c) => c.conditions.rate_limited,

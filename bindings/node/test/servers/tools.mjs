@@ -42,6 +42,7 @@ export const tools = (z) => ({
   returns_typed: [() => new Failure(contract, typed.code, { message: "typed words" })],
   rejects: [() => Promise.reject(new Error("rejected"))],
   fetch_fails: [() => fetch("http://127.0.0.1:1/")],
+  throws_rpc: [() => { throw Object.assign(new Error("MCP error -32603: it broke"), { code: -32603, data: { part: "x" } }); }],
   never: [() => new Promise(() => {})],
   is_error: [() => ({ ...text("it did not work"), isError: true })],
   is_error_429: [() => ({ ...text("429 Too Many Requests, retry in 5s"), isError: true })],
