@@ -139,6 +139,20 @@ describe("options", () => {
     assert.throws(() => withContract(new McpServer({ name: "m", version: "1" }), { audit: false, output: "maybe" }), /settings/);
   });
 
+  test("a server that is connected already can be wrapped, and its session's facts are told", async () => {
+    const server = new McpServer({ name: "late", version: "1" });
+    server.registerTool("fails", { inputSchema: {} }, () => { throw new Error("why"); });
+    server.registerTool("soft", { inputSchema: {} }, () => text('{"ok":false,"error":"Something failed"}'));
+    const client = await paired(server);
+    withContract(server, { contract: "kaiza", audit: false, session: () => ({ id: "s-1", role: "WINDSURF" }) });
+    for (const tool of ["fails", "soft", "none"]) {
+      const { content, isError } = await client.callTool({ name: tool, arguments: {} });
+      assert.ok(isError);
+      const { session_id, role, tool_name } = JSON.parse(content[0].text);
+      assert.deepEqual([session_id, role, tool_name], ["s-1", "WINDSURF", tool]);
+    }
+  });
+
   test("arguments: enforce refuses what a low-level handler would accept", async () => {
     const server = await connect("v1", "test/servers/v1-low.mjs", { ARGUMENTS: "enforce", OUTPUT: "enforce", ORDER: "last" });
     const { structuredContent } = await server.call("echo", { words: "ok", times: "x" });

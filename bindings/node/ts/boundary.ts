@@ -5,11 +5,12 @@ import { observeBackground } from "./background.js";
 import { OpenCall, current } from "./call.js";
 import type { Contract } from "./contract.js";
 import { engine } from "./error.js";
+import { failureOf, isOfTheSdk, messageOf } from "./failing.js";
 import { textOf } from "./json.js";
 import { type NativeBoundary, native } from "./native.js";
 import { type BoundaryOptions, DEFAULTS, contractOf, settingsOf } from "./options.js";
 import type { SessionFacts } from "./report.js";
-import { type Told, isProtocolError, issuesOf, plain, spoken, told } from "./thrown.js";
+import { type Told, isProtocolError, spoken } from "./thrown.js";
 import { type Ended, type Limits, type Watched, watch } from "./watch.js";
 
 /** How an answer is sent. */
@@ -167,36 +168,22 @@ export class Boundary {
       case "threw": {
         const { error } = ended;
         if (isProtocolError(error) && QUESTIONS.has(error.code)) throw error;
-        return await this.fail(call, how.told?.(error) ?? this.#failure(call, error), form);
+        return await this.fail(call, how.told?.(error) ?? failureOf(call, error), form);
       }
       case "returned":
         return await this.#returned(call, form, ended.value);
     }
   }
 
-  /** What failed: what the innermost handler threw goes before what the SDK made of it. */
-  #failure(call: OpenCall, error: unknown): Told {
-    const { inner } = call;
-    if (inner.did === "threw") return told(inner.error);
-    if (inner.did === "returned") return unusable(error);
-    if (call.isTool && call.tool === undefined) return MALFORMED_CALL;
-    const { issues } = (error ?? {}) as { issues?: unknown };
-    if (!call.isTool && issuesOf(issues) !== undefined) return malformedRequest(issues);
-    if (inner.did !== "refused") return told(error);
-    if (inner.issues === undefined) return told(inner.error);
-    return { how: "threw", what: textOf({ message: "Invalid arguments", issues: inner.issues }) };
-  }
-
   async #returned(call: OpenCall, form: Form, result: unknown): Promise<unknown> {
-    const { inner } = call;
     if (typeof result !== "object" || result === null) {
       const words = `The handler returned ${result === null ? "null" : typeof result}, and no result`;
       return await this.fail(call, { how: "upstream_protocol", what: words }, form);
     }
     const failed = call.isTool && (result as { isError?: unknown }).isError === true;
-    const { did } = inner;
-    if (did === "threw" || (failed && (did === "refused" || this.#isOfTheSdk(inner)))) {
-      return await this.fail(call, this.#failure(call, result), form);
+    const { did } = call.inner;
+    if (did === "threw" || (failed && (did === "refused" || isOfTheSdk(call.inner)))) {
+      return await this.fail(call, failureOf(call, result), form);
     }
     const said = failed && did === "nothing" ? spoken(messageOf(result)) : undefined;
     if (said !== undefined) return await this.fail(call, said, form);
@@ -208,17 +195,10 @@ export class Boundary {
       return await this.fail(call, { how: "upstream_protocol", what: words }, form);
     }
     if (!call.isTool) return result;
-    const session = failed ? this.#session() : undefined;
-    const judged = engine(() =>
-      this.native.returned(call.facts(session), call.standing, text, form),
-    );
+    const facts = call.facts(this.#session());
+    const judged = engine(() => this.native.returned(facts, call.standing, text, form));
     if (judged === null) return result;
     return typeof judged === "string" ? JSON.parse(judged) : this.#sent(await judged, form);
-  }
-
-  /** Whether the SDK made a failure of a result that was none. */
-  #isOfTheSdk(inner: OpenCall["inner"]): boolean {
-    return inner.did === "returned" && (inner.value as { isError?: unknown } | null)?.isError !== true;
   }
 
   /**
@@ -268,37 +248,6 @@ export class Boundary {
     } catch {
       return undefined;
     }
-  }
-}
-
-/** What is said of a `tools/call` that names no tool. */
-const MALFORMED_CALL: Told = {
-  how: "invalid_arguments",
-  what: "tools/call needs the name of a tool, and arguments that are an object",
-};
-
-/** A request of another method whose params its schema refuses. */
-function malformedRequest(issues: unknown): Told {
-  const said = issuesOf(issues)?.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  const message = `Invalid params: ${said?.join("; ")}`;
-  return { how: "refused", what: textOf({ code: INVALID_PARAMS, message }) };
-}
-
-const INVALID_PARAMS = -32602;
-
-/** The SDK refused what the handler returned. */
-function unusable(error: unknown): Told {
-  return { how: "upstream_protocol", what: plain(messageOf(error)) };
-}
-
-/** What an error, a failing result, or anything else says. */
-export function messageOf(error: unknown): string {
-  try {
-    if (error instanceof Error) return error.message;
-    const { content } = (error ?? {}) as { content?: { text?: unknown }[] };
-    return String(content?.[0]?.text ?? error);
-  } catch {
-    return "unreadable";
   }
 }
 

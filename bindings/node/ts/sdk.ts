@@ -10,6 +10,8 @@ export interface LowLevelServer {
   _onrequest(request: Request, extra?: unknown): void;
   _serverInfo?: { name?: string };
   fallbackRequestHandler?: Handler;
+  /** What it is connected to. */
+  readonly transport?: Transport | undefined;
   setRequestHandler(...registered: unknown[]): void;
   getClientVersion?(): { name?: string; version?: string } | undefined;
   connect(transport: Transport): Promise<void>;

@@ -39,6 +39,7 @@ export function guardTransport(low: LowLevelServer, boundary: Boundary, tools: T
     }
     return message;
   };
+  if (low.transport !== undefined) guardSend(low.transport, rescued, tools);
   const connect = low.connect;
   low.connect = async function (this: LowLevelServer, transport) {
     guardSend(transport, rescued, tools);
