@@ -72,6 +72,17 @@ describe("typed codes", () => {
     });
   }
 
+  test("the declarations are sound by themselves", () => {
+    const alone = join(directory, "alone");
+    mkdirSync(alone);
+    const entries = ["faultwire", "faultwire/ai", "faultwire/standard", "faultwire/context-resolve"];
+    writeFileSync(join(alone, "all.ts"), entries.map((entry) => `import "${entry}";`).join("\n"));
+    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, module: "nodenext", target: "es2023", skipLibCheck: false, types: ["node"] };
+    writeFileSync(join(alone, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    const { stdout } = spawnSync(join(project, "node_modules/.bin/tsc"), ["-p", alone, "--pretty", "false"], { encoding: "utf8", cwd: project });
+    assert.equal(stdout, "");
+  });
+
   test("a CommonJS module has the types, too", () => {
     assert.equal(found.get("cjs"), undefined);
   });

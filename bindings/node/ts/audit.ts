@@ -125,7 +125,7 @@ export function logOf(setting: AuditSetting, server: string): AuditLog | undefin
       return shared(join(base, nth === 1 ? name : `${name}-${nth}`));
     } catch (error) {
       // Another process has it: a second client of the same server is usual.
-      if (!(error instanceof AuditError && error.what.includes("the log is in use by"))) throw error;
+      if (!(error instanceof AuditError && error.isLocked)) throw error;
     }
   }
   throw inputError(`all ${MOST_NAMES} audit logs of ${name} are in use`, "set audit to a directory");

@@ -79,6 +79,11 @@ export class InputError extends FaultwireError {
 /** The audit log cannot be opened or written. */
 export class AuditError extends FaultwireError {
   override name = "AuditError";
+
+  /** Whether another process, or another part of this one, writes the log. */
+  get isLocked(): boolean {
+    return this.what.includes("the log is in use by");
+  }
 }
 /** A bug of the engine. */
 export class InternalError extends FaultwireError {

@@ -143,8 +143,7 @@ async function start([root, audit]) {
   try {
     return served(new Kaiza(...known), AuditLog.open(realpathSync(audit)));
   } catch (error) {
-    const isLocked = String(error.message).includes("in use by");
-    throw failure(isLocked ? CODES.AUDIT_LOCK_FAILED : CODES.SELF_AUDIT_FAILURE, error);
+    throw failure(error.isLocked ? CODES.AUDIT_LOCK_FAILED : CODES.SELF_AUDIT_FAILURE, error);
   }
 }
 
