@@ -107,7 +107,7 @@ describe("the audit log", () => {
   });
 
   test("a failure of no call is recorded before the process ends", async () => {
-    for (const [crash, event] of [["setTimeout(() => { throw new Error('nobody') }, 20)", "uncaughtException"], ["setTimeout(() => Promise.reject(new Error('nobody')), 20)", "unhandledRejection"]]) {
+    for (const [crash, event] of [["setTimeout(() => { throw new Error('no call') }, 20)", "uncaughtException"], ["setTimeout(() => Promise.reject(new Error('no call')), 20)", "unhandledRejection"]]) {
       const directory = scratch();
       const script = `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js"; import { withContract } from "faultwire";
         withContract(new McpServer({ name: "s", version: "1" }), { audit: ${JSON.stringify(directory)} }); ${crash}; setTimeout(() => {}, 5000)`;
@@ -116,11 +116,11 @@ describe("the audit log", () => {
       child.stderr.on("data", (chunk) => { stderr += chunk; });
       const status = await new Promise((resolve) => child.once("exit", resolve));
       assert.equal(status, 1);
-      assert.match(stderr, /Error: nobody/);
+      assert.match(stderr, /Error: no call/);
       const record = await eventually(() => records(directory).find((one) => one.type === "fault"), "a record");
       assert.equal(record.fault.method, event);
       assert.equal(record.fault.tool, undefined);
-      assert.equal(record.fault.cause.message, "nobody");
+      assert.equal(record.fault.cause.message, "no call");
     }
   });
 });

@@ -1,4 +1,4 @@
-/** Failures of tasks that nobody waits for: a rejected promise, an error in a callback. */
+/** Failures of tasks that no handler waits for: a rejected promise, an error in a callback. */
 
 import { inspect } from "node:util";
 

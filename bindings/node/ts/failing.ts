@@ -1,21 +1,26 @@
-/** What failed in a call: what its handler did goes before what the SDK made of it. */
+/** What failed in a call: what its handler did takes precedence over what the SDK made of it. */
 
 import type { Inner, OpenCall } from "./call.js";
 import { textOf } from "./json.js";
+import { refusesResult } from "./sdk.js";
 import { type Told, issuesOf, plain, told } from "./thrown.js";
 
 /** What the engine is told of a call that ended with this error, or with this failing result. */
 export function failureOf(call: OpenCall, error: unknown): Told {
   const { inner } = call;
   if (inner.did === "threw") return told(inner.error);
-  // The SDK refused what the handler returned.
-  if (inner.did === "returned") return { how: "upstream_protocol", what: plain(messageOf(error)) };
+  if (inner.did === "returned" || refusesResult(error)) return unusable(error);
   if (call.isTool && call.tool === undefined) return MALFORMED_CALL;
   const { issues } = (error ?? {}) as { issues?: unknown };
   if (!call.isTool && issuesOf(issues) !== undefined) return malformedRequest(issues);
   if (inner.did !== "refused") return told(error);
   if (inner.issues === undefined) return told(inner.error);
   return { how: "threw", what: textOf({ message: "Invalid arguments", issues: inner.issues }) };
+}
+
+/** The SDK refused what the handler returned. */
+function unusable(error: unknown): Told {
+  return { how: "upstream_protocol", what: plain(messageOf(error)) };
 }
 
 /** Whether the SDK made a failure of a result that was none. */

@@ -14,7 +14,6 @@ import {
   issuesFor,
   lowLevel,
   readContext,
-  refusesResult,
   withSignal,
 } from "./sdk.js";
 import { issuesOf } from "./thrown.js";
@@ -73,7 +72,6 @@ class GuardedServer {
   readonly #tools: ToolList;
   /** What a session may do, by its id; without an id, there is one. */
   readonly #standings = new Map<string | undefined, NativeStanding>();
-  readonly #isHigh: boolean;
   /** The SDK does not check the results of low-level handlers against output schemas. */
   readonly #checksOutput: boolean;
 
@@ -81,7 +79,6 @@ class GuardedServer {
     this.#boundary = boundary;
     this.#low = low;
     this.#tools = new ToolList(boundary);
-    this.#isHigh = isHigh;
     const { output = "warn" } = boundary.options;
     this.#checksOutput = output === "enforce" || (!isHigh && output === "warn");
   }
@@ -120,7 +117,6 @@ class GuardedServer {
 
   /** Sees what a handler returns that matters for the boundary itself. */
   #observed(call: OpenCall, request: Request, handler: () => unknown): unknown {
-    if (call.isTool) return this.#isHigh ? handler() : unlessRefused(call, handler);
     if (call.method !== TOOLS_LIST) return handler();
     return Promise.resolve(handler()).then((page) => {
       this.#tools.listed(request, page);
@@ -147,18 +143,6 @@ class GuardedServer {
     const standing = new native.NativeStanding();
     this.#standings.set(session, standing);
     return standing;
-  }
-}
-
-/** Notes that the SDK refused a result which a handler returned before the boundary was there. */
-async function unlessRefused(call: OpenCall, handler: () => unknown): Promise<unknown> {
-  try {
-    return await handler();
-  } catch (error) {
-    if (call.inner.did === "nothing" && refusesResult(error)) {
-      call.inner = { did: "returned", value: undefined };
-    }
-    throw error;
   }
 }
 

@@ -15,7 +15,7 @@ export interface Limits {
   signal?: AbortSignal | undefined;
 }
 
-/** A handler. Its signal tells it when nobody waits for it. */
+/** A handler. Its signal tells it when its call has ended without it. */
 export type Watched = (signal: LateSignal) => unknown;
 
 /** The longest delay of a timer; a longer one would fire at once. */
