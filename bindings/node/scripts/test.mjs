@@ -63,6 +63,7 @@ function install() {
     rmSync(join(project, part), { recursive: true, force: true });
     if (existsSync(join(here, part))) cpSync(join(here, part), join(project, part), { recursive: true });
   }
+  cpSync(join(root, "contracts"), join(project, "contracts"), { recursive: true });
   compileExamples();
 }
 

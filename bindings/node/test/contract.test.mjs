@@ -2,14 +2,15 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import * as faultwire from "faultwire";
 import {
-  Alerts, Contract, ContractError, EnvelopeError, FaultError, FaultwireError, InputError, Reader,
+  Alerts, Contract, ContractError, EnvelopeError, Failure, FaultError, FaultwireError, InputError, Reader,
   UnknownCodeError, UnknownContractError, redact, verdict,
 } from "faultwire";
 
@@ -62,6 +63,19 @@ describe("contracts", () => {
     writeFileSync(path, "nonsense");
     assert.throws(() => Contract.load(path), ContractError);
     assert.throws(() => Contract.load("/no/such/file"), /ENOENT/);
+  });
+
+  test("a contract of one's own works like a built-in one", () => {
+    const file = new URL("../contracts/standard.toml", import.meta.url);
+    const loaded = Contract.load(fileURLToPath(file));
+    assert.deepEqual(loaded.describe(), Contract.builtin("standard").describe());
+    const text = readFileSync(file, "utf8").replace('name = "standard"', 'name = "harbour"').replaceAll('"server_crashed"', '"crane_crashed"');
+    const own = Contract.parse("harbour.toml", text);
+    const failure = new Failure(own, "crane_crashed", { retryAfterMs: 2000 });
+    const result = JSON.parse(failure.fault.render({ surface: "result" }));
+    assert.equal(new Reader([own]).verdict(result, { readOnly: true }).delayMs, 2000);
+    assert.deepEqual([verdict(result, { contracts: [own] }).contract, verdict(result).contract], ["harbour", null]);
+    assert.throws(() => new Failure(own, "server_crashed"), UnknownCodeError);
   });
 
   test("errors are of the kind that they are, with help", () => {

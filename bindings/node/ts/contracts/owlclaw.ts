@@ -35,7 +35,7 @@ export type Code = keyof typeof codes;
  *
  * Category: compatibility. Retry: never. Choose one of details.supported_versions.
  */
-export function protocolUnsupportedVersion(facts: Facts & { status?: 400 | 426 } = {}): Failure<"protocol.unsupported_version"> {
+export function protocolUnsupportedVersion(facts: Facts & { status?: 400 | 426 | undefined } = {}): Failure<"protocol.unsupported_version"> {
   return new Failure(contract, "protocol.unsupported_version", facts);
 }
 

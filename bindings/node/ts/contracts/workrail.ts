@@ -66,7 +66,7 @@ export function preconditionFailed(facts: Facts = {}): Failure<"PRECONDITION_FAI
  *
  * Category: runtime. Retry: immediate or never or after. Follow retry: send the call again at once, or after afterMs, unless it says not to.
  */
-export function timeout(facts: Facts & Delay & { retry?: "immediate" | "never" | "after" } = {}): Failure<"TIMEOUT"> {
+export function timeout(facts: Facts & Delay & { retry?: "immediate" | "never" | "after" | undefined } = {}): Failure<"TIMEOUT"> {
   return new Failure(contract, "TIMEOUT", facts);
 }
 
@@ -75,7 +75,7 @@ export function timeout(facts: Facts & Delay & { retry?: "immediate" | "never" |
  *
  * Category: runtime. Retry: never or after. Report the failure; send the call again only if retry names a delay.
  */
-export function internalError(facts: Facts & Delay & { retry?: "never" | "after" } = {}): Failure<"INTERNAL_ERROR"> {
+export function internalError(facts: Facts & Delay & { retry?: "never" | "after" | undefined } = {}): Failure<"INTERNAL_ERROR"> {
   return new Failure(contract, "INTERNAL_ERROR", facts);
 }
 

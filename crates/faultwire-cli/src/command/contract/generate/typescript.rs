@@ -138,11 +138,11 @@ fn constructor(out: &mut String, code: &Code, names: &Names) {
     let union = |values: Vec<String>| values.join(" | ");
     if !choices.retry.is_empty() {
         let kinds = union(choices.retry.iter().map(|kind| text(kind)).collect());
-        given.push(format!("{{ retry?: {kinds} }}"));
+        given.push(format!("{{ retry?: {kinds} | undefined }}"));
     }
     if !choices.status.is_empty() {
         let statuses = union(choices.status.iter().map(ToString::to_string).collect());
-        given.push(format!("{{ status?: {statuses} }}"));
+        given.push(format!("{{ status?: {statuses} | undefined }}"));
     }
     if let Some(retired) = &code.retired {
         said.pop();
