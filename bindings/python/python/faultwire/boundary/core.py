@@ -72,6 +72,8 @@ class Boundary:
         self._refuses = has_sessions or options.get("arguments") == "enforce"
         self._looks = has_sessions or bool(self.contract._native.wraps_success)
         self._checks_output = options.get("output") != "off"
+        #: Whether the SDK itself checks results: then they need no second look.
+        self.sdk_checks_output = False
         #: The tools whose results can be checked.
         self._with_output: set[str] = set()
 
@@ -146,7 +148,8 @@ class Boundary:
 
     def is_plain(self, call: OpenCall, result: str) -> bool:
         """Whether a result certainly is a success that nothing more has to be known of."""
-        if self._looks or (self._checks_output and call.tool in self._with_output):
+        checks = self._checks_output and not self.sdk_checks_output
+        if self._looks or (checks and call.tool in self._with_output):
             return False
         return bool(native_call(self.engine().passes, result))
 

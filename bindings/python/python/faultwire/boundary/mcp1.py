@@ -158,6 +158,8 @@ def install(server: Any, boundary: Boundary) -> None:
     low.request_handlers = handlers
     keep_exceptions(low)
     keep_connections(low, boundary)
+    # The class with decorators checks each result by the tool's own types.
+    boundary.sdk_checks_output = low is not server
 
 
 def keep_exceptions(low: Any) -> None:

@@ -192,6 +192,8 @@ def install(server: Any, boundary: Boundary) -> None:
     chain.insert(first, middleware)
     if low is not server:
         keep_exceptions(server)
+    # The class with decorators makes each result by the tool's own types.
+    boundary.sdk_checks_output = hasattr(server, "_lowlevel_server")
     keep_connections(low, boundary)
 
 

@@ -28,16 +28,29 @@ class Connection:
     def __init__(self, boundary: Boundary) -> None:
         self.standing = boundary.standing()
         self.client: str | None = None
-        #: By their ids as texts: some SDKs confuse 1 and "1".
-        self.open: dict[str, OpenCall] = {}
+        #: By their ids as texts, because some SDKs confuse 1 and "1": the request as it came, or the
+        #: call that it is.
+        self.open: dict[str, Any] = {}
 
     def adopt(self, call: OpenCall) -> None:
         """A request has reached its handler: more is known of it now."""
         call.standing, self.client = self.standing, call.client
         known = self.open.get(str(call.request))
         if known is not None:
-            call.is_cancelled = known.is_cancelled
+            call.is_cancelled = isinstance(known, OpenCall) and known.is_cancelled
             self.open[str(call.request)] = call
+
+    def call_of(self, id: Any) -> OpenCall | None:
+        """The call under an id."""
+        known = self.open.get(str(id))
+        if known is None or isinstance(known, OpenCall):
+            return known
+        params = known.params if isinstance(known.params, dict) else {}
+        call = OpenCall(
+            known.method, tool=tool_in(params), arguments=params.get("arguments"), request=known.id, form="error"
+        )
+        self.open[str(id)] = call
+        return call
 
 
 class ReadStream:
@@ -64,16 +77,13 @@ class ReadStream:
     def _note(self, item: Any) -> None:
         message = message_of(item)
         method, id = getattr(message, "method", None), getattr(message, "id", None)
-        params = getattr(message, "params", None)
-        params = params if isinstance(params, dict) else {}
         if method == "notifications/cancelled":
-            call = self._connection.open.get(str(params.get("requestId")))
+            params = getattr(message, "params", None)
+            call = self._connection.call_of(params.get("requestId")) if isinstance(params, dict) else None
             if call is not None:
                 call.is_cancelled = True
         elif method is not None and id is not None:
-            self._connection.open[str(id)] = OpenCall(
-                method, tool=tool_in(params), arguments=params.get("arguments"), request=id, form="error"
-            )
+            self._connection.open[str(id)] = message
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -112,8 +122,9 @@ class WriteStream:
         error = getattr(message, "error", None)
         id = getattr(message, "id", None)
         if id is not None and (error is not None or getattr(message, "result", None) is not None):
-            call = self._connection.open.pop(str(id), None)
-            if error is not None and call is not None and not isinstance(error, self._ours):
+            call = None if error is None or isinstance(error, self._ours) else self._connection.call_of(id)
+            self._connection.open.pop(str(id), None)
+            if call is not None:
                 message.error = await self._told(call, error)
         await self._inner.send(item)
 

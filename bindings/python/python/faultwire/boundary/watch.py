@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
 __all__ = ["Cancelled", "Ended", "Late", "Raised", "Returned", "watched"]
 
@@ -60,33 +61,63 @@ async def watched(
     client waiting. How it ends when nobody waits any more goes to ``after``. An answer that has
     ``begun`` by then takes as long as it takes.
     """
-    task = asyncio.ensure_future(settled(handler))
+    loop = asyncio.get_running_loop()
+    # The handler's own task sets it: waiting for the task would take another turn of the loop.
+    waiter: asyncio.Future[Ended | None] = loop.create_future()
+    task = started(loop, settled(handler, waiter))
+    if task.done() and not task.cancelled():
+        return task.result()
+    timer = None if seconds is None else loop.call_later(seconds, expire, waiter)
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-        if not done and begun is not None and begun():
-            done, _ = await asyncio.wait({task})
+        ended = await waiter
+        if ended is None and begun is not None and begun():
+            await asyncio.wait({task})
+            ended = Cancelled() if task.cancelled() else task.result()
     except asyncio.CancelledError:
         task.cancel()
-        await ended(task, after)
+        await unwound(task, after)
         raise
-    if not done:
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if ended is None:
         task.cancel()
         leave(task, after)
         return Late(seconds or 0.0)
-    return Cancelled() if task.cancelled() else task.result()
+    return ended
 
 
-async def settled(handler: Callable[[], Awaitable[Any]]) -> Ended:
+def started(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Ended]) -> asyncio.Task[Ended]:
+    """A task that, since Python 3.12, runs at once until it has to wait: many handlers never do."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return loop.create_task(coroutine)
+
+
+def expire(waiter: asyncio.Future[Ended | None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def settled(handler: Callable[[], Awaitable[Any]], waiter: asyncio.Future[Ended | None]) -> Ended:
+    ended: Ended
     try:
-        return Returned(await handler())
-    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        ended = Returned(await handler())
+    except asyncio.CancelledError:
+        if not waiter.done():
+            waiter.set_result(Cancelled())
+        raise
+    except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
         # A handler that exits the program, as an argument parser does, only fails its call.
-        return Raised(error)
+        ended = Raised(error)
+    if not waiter.done():
+        waiter.set_result(ended)
+    return ended
 
 
-async def ended(task: asyncio.Future[Ended], after: Callable[[Ended], None]) -> None:
+async def unwound(task: asyncio.Task[Ended], after: Callable[[Ended], None]) -> None:
     """Gives a cancelled handler a moment: what it uses is closed next."""
     import anyio
 
@@ -95,8 +126,8 @@ async def ended(task: asyncio.Future[Ended], after: Callable[[Ended], None]) -> 
     leave(task, after)
 
 
-def leave(task: asyncio.Future[Ended], after: Callable[[Ended], None]) -> None:
-    def look(left: asyncio.Future[Ended]) -> None:
+def leave(task: asyncio.Task[Ended], after: Callable[[Ended], None]) -> None:
+    def look(left: asyncio.Task[Ended]) -> None:
         if not left.cancelled() and left.exception() is None:
             after(left.result())
 
