@@ -10,7 +10,7 @@
 //! let envelope = json::render(&fault, &Target::default())?;
 //! assert_eq!(
 //!     String::from_utf8_lossy(&envelope),
-//!     r#"{"code":"TIMEOUT","message":"Operation timed out","retry":{"kind":"retryable_immediate"}}"#,
+//!     r#"{"code":"TIMEOUT","message":"The operation timed out","retry":{"kind":"retryable_immediate"}}"#,
 //! );
 //! assert_eq!(json::read(&contract, &envelope, None, None)?.code, "TIMEOUT");
 //!
