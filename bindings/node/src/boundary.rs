@@ -27,6 +27,12 @@ impl NativeStanding {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// How many sessions were begun: the `turn` of a call that comes now.
+    #[napi(getter)]
+    pub fn turn(&self) -> f64 {
+        self.0.turn() as f64
+    }
 }
 
 #[napi]

@@ -34,6 +34,10 @@ describe("sessions (k12)", () => {
     made.registerTool("read", { annotations: { readOnlyHint: true }, inputSchema: {} }, () => text("read"));
     made.registerTool("write_file", { inputSchema: { path: z.string() } }, ({ path }) => text(path));
     made.registerTool("fail", { inputSchema: {} }, () => { throw new Failure(kaiza, "INVARIANT_VIOLATION"); });
+    made.registerTool("fail_when_told", { inputSchema: {} }, async () => {
+      await new Promise((resolve) => { made.tell = resolve; });
+      throw new Failure(kaiza, "INVARIANT_VIOLATION");
+    });
     return made;
   };
   const code = (result) => result.isError ? JSON.parse(result.content[0].text).error_code : "ok";
@@ -49,6 +53,19 @@ describe("sessions (k12)", () => {
     assert.equal(await call("read"), "ok");
     assert.equal(await call("write_file", { path: "docs/reports/why.md" }), "ok");
     assert.equal(await call("begin_session"), "ok");
+    assert.equal(await call("write_file", { path: "a" }), "ok");
+  });
+
+  test("k12: a call of a session that is over locks no other", async () => {
+    const made = server();
+    const client = await paired(made);
+    const call = async (name, args = {}) => code(await client.callTool({ name, arguments: args }));
+    assert.equal(await call("begin_session"), "ok");
+    const late = call("fail_when_told");
+    while (made.tell === undefined) await new Promise(setImmediate);
+    assert.equal(await call("begin_session"), "ok");
+    made.tell();
+    assert.equal(await late, "INVARIANT_VIOLATION");
     assert.equal(await call("write_file", { path: "a" }), "ok");
   });
 

@@ -72,6 +72,8 @@ export class Boundary {
   readonly native: NativeBoundary;
   /** @internal */
   readonly options: BoundaryOptions;
+  /** Whether the contract has rules for sessions. */
+  readonly hasSessions: boolean;
   /** Whether every result of a tool has to be read by the engine. */
   readonly #readsAll: boolean;
   readonly #refuses: boolean;
@@ -84,8 +86,9 @@ export class Boundary {
     this.native = engine(
       () => new native.NativeBoundary(this.contract.native, log, settingsOf(options)),
     );
-    this.#readsAll = this.native.hasSessions || this.contract.describe().success;
-    this.#refuses = this.native.hasSessions || options.arguments === "enforce";
+    this.hasSessions = this.native.hasSessions;
+    this.#readsAll = this.hasSessions || this.contract.describe().success;
+    this.#refuses = this.hasSessions || options.arguments === "enforce";
     observeBackground(this);
   }
 

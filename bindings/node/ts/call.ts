@@ -39,6 +39,8 @@ export class OpenCall {
   /** Successes do not need to know it. */
   readonly #asked: () => Asked;
   readonly #since = performance.now();
+  /** Which session of its client it belongs to. */
+  readonly #turn: number | undefined;
 
   constructor(
     boundary: Boundary,
@@ -52,6 +54,7 @@ export class OpenCall {
     this.tool = tool;
     this.standing = standing;
     this.#asked = asked;
+    this.#turn = boundary.hasSessions ? standing.turn : undefined;
   }
 
   get isTool(): boolean {
@@ -63,12 +66,13 @@ export class OpenCall {
     const elapsed_ms = Math.max(0, Math.round(performance.now() - this.#since));
     const told = session === undefined ? undefined : snaked(session);
     const { method, tool } = this;
-    return textOf({ method, tool, ...this.#asked(), session: told, elapsed_ms });
+    return textOf({ method, tool, ...this.#asked(), session: told, elapsed_ms, turn: this.#turn });
   }
 
   /** The same without what the client sent, which the engine may be unable to read. */
   leastFacts(): string {
-    return textOf({ method: this.method, tool: lenient(this.tool) ?? undefined });
+    const tool = lenient(this.tool) ?? undefined;
+    return textOf({ method: this.method, tool, turn: this.#turn });
   }
 
   /** A task of it, which does not change the state of its session. */

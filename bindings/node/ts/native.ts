@@ -25,7 +25,8 @@ export interface NativeAuditLog {
 }
 
 export interface NativeStanding {
-  readonly standing?: never;
+  /** How many sessions were begun. */
+  readonly turn: number;
 }
 
 export interface NativeBoundary {

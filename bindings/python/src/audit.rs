@@ -1,4 +1,4 @@
-//! The audit log. Whoever waits for the disk does not hold the interpreter meanwhile.
+//! The audit log. A caller that waits for the disk does not hold the interpreter.
 
 use faultwire::audit::{Entry, Log, Receipt};
 use faultwire::json;
@@ -87,12 +87,12 @@ impl AuditLog {
     }
 }
 
-/// Calls a function of Python from the log's thread. Its own error has nobody else to go to.
+/// Calls a function of Python from the log's thread. Its own error is reported as unraisable.
 pub fn call_back<A>(done: &Py<PyAny>, arguments: A)
 where
     A: for<'py> pyo3::call::PyCallArgs<'py>,
 {
-    // None while the interpreter ends: then nobody waits any more.
+    // This fails while the interpreter ends; no caller waits then.
     Python::try_attach(|py| {
         if let Err(error) = done.call1(py, arguments) {
             error.write_unraisable(py, Some(done.bind(py)));

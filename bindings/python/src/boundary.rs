@@ -25,6 +25,12 @@ impl Standing {
     fn new() -> Self {
         Self::default()
     }
+
+    /// How many sessions were begun: the `turn` of a call that comes now.
+    #[getter]
+    fn turn(&self) -> u64 {
+        self.0.turn()
+    }
 }
 
 #[pymethods]

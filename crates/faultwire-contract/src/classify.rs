@@ -151,10 +151,8 @@ impl Line<'_> {
         };
         evidence.settle(context);
         let judged = Judgement::Failure(from_evidence(contract, evidence));
-        judged.with_blocks(|| match &self.message {
-            Message::Result(result) => self.other_blocks(result),
-            _ => Vec::new(),
-        })
+        let Message::Result(result) = &self.message else { return judged };
+        judged.with_blocks(|| self.other_blocks(result))
     }
 
     /// The content blocks that are no text.
@@ -264,8 +262,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
         // What to do is said by the contract, not by a server that speaks it.
         report.next = None;
         let rule = "envelope".to_owned();
-        let (report, envelope, blocks) = (report.into(), Some(profile), Vec::new());
-        return Failure { rule, report, envelope, upstream_code, rpc, blocks };
+        let (report, envelope) = (report.into(), Some(profile));
+        return Failure { rule, report, envelope, upstream_code, rpc, blocks: Vec::new() };
     }
     let seen = rule::shared(&evidence);
     let (condition, aspect) = match seen.map(|rule| rule.then) {
@@ -295,8 +293,8 @@ fn from_evidence(contract: &Contract, evidence: Evidence) -> Failure {
     let wordless = code.is_some() && evidence.body.is_some() && evidence.text.starts_with('{');
     let said = Some(evidence.text).filter(|text| !text.is_empty() && !wordless);
     report.message = report.message.or(said);
-    let (rule, report, blocks) = (rule.to_owned(), report.into(), Vec::new());
-    Failure { rule, report, envelope: None, upstream_code, rpc, blocks }
+    let (rule, report) = (rule.to_owned(), report.into());
+    Failure { rule, report, envelope: None, upstream_code, rpc, blocks: Vec::new() }
 }
 
 /// The code that the reply names itself, or that a rule of the contract leads to.

@@ -30,12 +30,12 @@ mod fault;
 mod retry;
 mod stamp;
 
+#[cfg(feature = "arguments")]
+pub use crate::own_codes::of as own_codes;
 pub use alerts::{AlertReplay, seconds};
 pub use audit::{entry, event, open_log};
 #[cfg(feature = "arguments")]
-pub use boundary::{
-    Answer, Boundary, Call, Failed, Form, Judged, Pending, Settings, Standing, own_codes,
-};
+pub use boundary::{Answer, Boundary, Call, Failed, Form, Judged, Pending, Settings, Standing};
 pub use classify::{Request, classify};
 pub use describe::{code, describe};
 pub use error::{Error, ErrorKind, Place};

@@ -143,6 +143,8 @@ pub mod json;
 mod manifest;
 #[cfg(feature = "arguments")]
 pub mod output;
+#[cfg(feature = "arguments")]
+mod own_codes;
 #[cfg(feature = "axum")]
 mod problem;
 #[cfg(feature = "tower")]

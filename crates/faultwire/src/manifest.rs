@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use faultwire_contract::{Aspect, Condition, Contract, nearest};
+use faultwire_contract::{Contract, nearest};
 use rmcp::model::Tool;
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -15,20 +15,11 @@ use serde_json::Value;
 
 use crate::edge;
 use crate::failure::Failure;
+use crate::own_codes;
 use crate::set::{CodeSet, Listed};
 use crate::typed::TypedCode;
 
 pub use inventory;
-
-/// What boundaries answer for any tool; where the contract has rules for sessions, for these, too.
-const OF_THE_BOUNDARY: [Condition; 6] = [
-    Condition::InvalidArguments,
-    Condition::Timeout,
-    Condition::Cancelled,
-    Condition::Panic,
-    Condition::AuditFailed,
-    Condition::Internal,
-];
 
 /// The tools of a server.
 ///
@@ -240,15 +231,7 @@ fn facts(manifest: &str) -> BTreeSet<String> {
 fn codes(contract: &'static Contract, listed: &Listed) -> BTreeSet<&'static str> {
     let ids = contract.codes().iter().map(|code| code.id.as_str());
     let mut codes: BTreeSet<&str> = ids.filter(|id| listed.holds(id)).collect();
-    let of_sessions = [Condition::NotReady, Condition::Locked];
-    let of_sessions = of_sessions.into_iter().filter(|_| contract.session.is_some());
-    for condition in OF_THE_BOUNDARY.into_iter().chain(of_sessions) {
-        let aspects = [None, Some(Aspect::Missing), Some(Aspect::Type), Some(Aspect::Value)];
-        for aspect in aspects.into_iter().chain([Some(Aspect::Format)]) {
-            codes.insert(&contract.code_for(condition, aspect).id);
-        }
-    }
-    codes.insert(&contract.fallback().id);
+    codes.extend(own_codes::of(contract));
     codes
 }
 

@@ -49,6 +49,7 @@ class AuditLog:
     def leak(self) -> None: ...
 
 class Standing:
+    turn: int
     def __init__(self) -> None: ...
 
 class Boundary:

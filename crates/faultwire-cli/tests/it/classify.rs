@@ -156,9 +156,9 @@ fn u1_words_of_everyday_life_are_no_reason_to_call_again() {
         );
     }
     // Who asks what a code means gets it back.
-    let told = json!({ "code": "ETIMEDOUT", "message": "operation timed out" }).to_string();
+    let meaning = json!({ "code": "ETIMEDOUT", "message": "operation timed out" }).to_string();
     let line = json!({ "jsonrpc": "2.0", "id": 1,
-                       "result": { "content": [{ "type": "text", "text": told }] } });
+                       "result": { "content": [{ "type": "text", "text": meaning }] } });
     let call = r#"{"method":"tools/call","params":{"name":"describe_error","arguments":{"code":"ETIMEDOUT"}}}"#;
     let answer = faultwire(&["classify", "--call", call], line.to_string()).json();
     assert_eq!(answer["failure"], false, "{answer}");

@@ -57,49 +57,63 @@ impl Fault {
         self
     }
 
-    /// A block without what the client must not see; none if that cannot be told.
+    /// A block without what the client must not see; none if that cannot be told, or if clients
+    /// would refuse the whole result for it.
     fn safe_block(&self, mut block: Value, caller: &Caller<'_>) -> Option<Value> {
-        block.get("type")?.as_str()?;
-        let bytes = take_bytes(&mut block);
-        let resource = block.get_mut("resource").map(take_bytes);
+        let bytes = take_bytes(&mut block)?;
+        let resource = block.get_mut("resource").map_or(Some(None), take_bytes)?;
         let limit = self.contract.text.message_bytes * 2;
         let shallow = bound::json_unredacted(block, DEPTH, limit * 4);
         let mut safe = bound::json(self.contract.redact_json_for(shallow, caller), DEPTH, limit);
-        for (place, bytes) in [("", Some(bytes)), ("/resource", resource)] {
-            match bytes {
-                None | Some(Bytes::None) => {}
-                Some(Bytes::Text) => return None,
-                Some(Bytes::Opaque(name, bytes)) => {
-                    safe.pointer_mut(place)?.as_object_mut()?.insert(name.to_owned(), bytes);
-                }
-            }
+        for (place, bytes) in [("", bytes), ("/resource", resource)] {
+            let Some((name, bytes)) = bytes else { continue };
+            safe.pointer_mut(place)?.as_object_mut()?.insert(name.to_owned(), bytes);
         }
-        Some(safe)
+        is_of_protocol(&safe).then_some(safe)
     }
 }
 
-/// What a block or a resource has in base64.
-enum Bytes {
-    None,
-    /// No text, under this name.
-    Opaque(&'static str, Value),
-    /// It may be text, with whatever stands in it.
-    Text,
+/// Whether a block has what the protocol asks of its type. Clients refuse a result with one that has
+/// not, and with it the envelope; so they do with a type that they do not know.
+fn is_of_protocol(block: &Value) -> bool {
+    let has = |place: &str| block.pointer(place).is_some_and(Value::is_string);
+    let is_object = |name: &str| block.get(name).is_none_or(Value::is_object);
+    if !is_object("annotations") || !is_object("_meta") {
+        return false;
+    }
+    match block.get("type").and_then(Value::as_str) {
+        Some("image" | "audio") => has("/data") && has("/mimeType"),
+        Some("resource") => {
+            has("/resource/uri") && (has("/resource/text") || has("/resource/blob"))
+        }
+        Some("resource_link") => has("/uri") && has("/name"),
+        _ => false,
+    }
 }
 
-fn take_bytes(holder: &mut Value) -> Bytes {
-    let Some(holder) = holder.as_object_mut() else { return Bytes::None };
-    let Some((name, bytes)) =
-        ["data", "blob"].into_iter().find_map(|name| Some((name, holder.shift_remove(name)?)))
-    else {
-        return Bytes::None;
-    };
+/// The member that a block or a resource has in base64, taken out: bytes of which it is known that
+/// they are no text. None if they may be text, with whatever stands in it.
+#[expect(clippy::option_option, reason = "no bytes are fine, and unfit ones are not")]
+fn take_bytes(holder: &mut Value) -> Option<Option<(&'static str, Value)>> {
+    let Some(holder) = holder.as_object_mut() else { return Some(None) };
+    let names = ["data", "blob"].into_iter();
+    let mut found = names.filter_map(|name| Some((name, holder.shift_remove(name)?)));
+    let (first, second) = (found.next(), found.next());
+    let Some((name, bytes)) = first else { return Some(None) };
     let media = holder.get("mimeType").and_then(Value::as_str).unwrap_or_default();
     let is_opaque = OPAQUE.iter().any(|kind| media.starts_with(kind)) && !media.contains(TEXT);
-    let is_base64 = bytes.as_str().is_some_and(|text| {
-        text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=-_".contains(&b))
-    });
-    if is_opaque && is_base64 { Bytes::Opaque(name, bytes) } else { Bytes::Text }
+    let fits = second.is_none() && is_opaque && bytes.as_str().is_some_and(is_base64);
+    fits.then_some(Some((name, bytes)))
+}
+
+/// Whether clients can decode it.
+fn is_base64(text: &str) -> bool {
+    let bare = text.trim_end_matches('=');
+    let padding = text.len() - bare.len();
+    let is_whole = if padding > 0 { text.len().is_multiple_of(4) } else { bare.len() % 4 != 1 };
+    padding <= 2
+        && is_whole
+        && bare.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
 }
 
 /// What to call a block that is left out.

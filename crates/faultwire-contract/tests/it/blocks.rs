@@ -39,9 +39,8 @@ fn omitted(what: &str) -> Value {
 #[test]
 fn u4_other_blocks_follow_the_envelope_in_every_contract_that_allows_them() {
     let link = json!({ "type": "resource_link", "uri": "notes://today", "name": "today" });
-    // A block of a kind that is not known yet.
-    let chart = json!({ "type": "chart", "points": [1, 2, 3] });
-    let blocks = [image("iVBORw0KGgo="), link, chart];
+    let note = json!({ "type": "resource", "resource": { "uri": "notes://1", "text": "read me" } });
+    let blocks = [image("iVBORw0KGgo="), link, note];
     for known in &BUILTINS {
         let contract = known.contract();
         // C1, C6: nothing of a server reaches an envelope whose messages are always its own.
@@ -92,11 +91,52 @@ fn u4_blocks_are_bounded() {
     let shown = follows(&standard, &many);
     assert_eq!(shown.len(), 17);
     assert_eq!(shown[16], omitted("24 more content blocks"));
-    let long = json!({ "type": "note", "body": "so it goes ".repeat(100_000) });
+    let text = "so it goes ".repeat(100_000);
+    let long = json!({ "type": "resource", "resource": { "uri": "notes://1", "text": text } });
     assert!(follows(&standard, &[long])[0].to_string().len() < 16 * 1024);
-    let mut deep = json!({ "type": "note" });
+}
+
+/// The official clients refuse a whole result, with the envelope in it, if one block is not as the
+/// protocol has it.
+#[test]
+fn u4_no_block_costs_the_client_the_envelope() {
+    let standard = builtin("standard").unwrap();
+    let mut deep = json!("bottom");
     for _ in 0..100 {
-        deep = json!({ "type": "note", "inner": deep });
+        deep = json!({ "inner": deep });
     }
-    assert!(follows(&standard, &[deep, json!(7), json!({ "type": 7 })]).len() == 3);
+    let resource = |inner: Value| json!({ "type": "resource", "resource": inner });
+    let blocks = [
+        json!(7),
+        json!("text"),
+        json!(null),
+        json!({ "type": 7 }),
+        json!({ "type": "text", "text": null }),
+        json!({ "type": "chart", "points": [1, 2, 3] }),
+        json!({ "type": "image", "mimeType": "image/png" }),
+        json!({ "type": "image", "data": "AAAA" }),
+        json!({ "type": "image", "mimeType": "image/png", "data": "AAAA", "annotations": 5 }),
+        image("AAAAA"),
+        image("AA=A"),
+        image("AAA=="),
+        image("AA-_"),
+        resource(json!("notes://1")),
+        resource(json!({ "uri": "notes://1" })),
+        resource(json!({ "uri": "a:b", "text": deep })),
+    ];
+    let both = json!({ "type": "resource", "resource": {
+        "uri": "a:b", "mimeType": "image/png", "blob": "AAAA", "data": "cGFzc3dvcmQ9aHVudGVyMg==" } });
+    for block in blocks.iter().chain([&both, &json!({ "type": "resource_link", "uri": "a:b" })]) {
+        let shown = follows(&standard, std::slice::from_ref(block));
+        let [Value::Object(shown)] = &shown[..] else { panic!("{block}: {shown:?}") };
+        assert_eq!(shown["type"], "text", "{block}");
+        assert!(shown["text"].as_str().unwrap().ends_with(" omitted …"), "{block}: {shown:?}");
+    }
+    // Too deep to be built: it is counted, too.
+    let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"isError":true,"content":[{{"type":"text","text":"No"}},{{"type":"x","y":{nested}}}]}}}}"#
+    );
+    let judged = classify_call(&standard, line.as_bytes(), &CallContext::default());
+    assert_eq!(judged.failure().unwrap().blocks.len(), 1);
 }

@@ -23,7 +23,7 @@ mod settings;
 mod thrown;
 mod tools;
 
-pub use answer::{Answer, Form, Pending, own_codes};
+pub use answer::{Answer, Form, Pending};
 pub use call::Call;
 pub use settings::Settings;
 pub use tools::Standing;

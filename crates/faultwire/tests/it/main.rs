@@ -12,6 +12,7 @@ mod folding;
 mod format;
 mod hostile;
 mod http;
+mod json_boundary;
 mod manifest;
 mod opening;
 mod problem;

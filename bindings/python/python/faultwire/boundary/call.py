@@ -18,6 +18,7 @@ class OpenCall:
     """A call that is not answered yet."""
 
     __slots__ = (
+        "_standing",
         "arguments",
         "client",
         "form",
@@ -28,9 +29,9 @@ class OpenCall:
         "request",
         "session",
         "since",
-        "standing",
         "tool",
         "trace",
+        "turn",
     )
 
     def __init__(
@@ -63,6 +64,17 @@ class OpenCall:
         self.is_settled = False
 
     @property
+    def standing(self) -> Any:
+        """The session of its client, if that is known."""
+        return self._standing
+
+    @standing.setter
+    def standing(self, standing: Any) -> None:
+        self._standing = standing
+        #: Which session of the client it belongs to: one that is over locks no other.
+        self.turn: int | None = None if standing is None else standing.turn
+
+    @property
     def is_tool(self) -> bool:
         return self.method == "tools/call"
 
@@ -75,6 +87,7 @@ class OpenCall:
             "request": self.request,
             "client": self.client,
             "trace": self.trace,
+            "turn": self.turn,
             "elapsed_ms": int((time.perf_counter() - self.since) * 1000),
         }
         if self.session:

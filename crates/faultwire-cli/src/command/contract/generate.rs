@@ -30,6 +30,13 @@ struct Source<'a> {
 pub fn run(args: &GenerateArgs, json: bool) -> Result<Done, Problem> {
     let name = args.contract.contract.as_str();
     let contract = resolve::contract(name)?;
+    let is_module = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "._-@/".contains(c))
+    };
+    if !is_module(&args.import) {
+        let what = format!("{:?} is not the name of a module", args.import);
+        return Err(Problem::bad("--import", what, "use a name such as faultwire or ../index.js"));
+    }
     let text = if builtin(name).is_none() { edge::file(Path::new(name))? } else { String::new() };
     let file = Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name);
     let taken = match args.language {

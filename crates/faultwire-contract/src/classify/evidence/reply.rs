@@ -79,9 +79,10 @@ pub(in crate::classify) fn other_blocks(line: &str) -> Vec<Value> {
     }
     let blocks = serde_json::from_str(line).map(|Reply { result }| result.content);
     let blocks = blocks.unwrap_or_default().into_iter();
-    // Each on its own: one that is too deep to be built does not hide the rest.
-    let built = blocks.filter_map(|block| serde_json::from_str::<Value>(block.get()).ok());
-    built.filter(|block| block.get("text").is_none_or(|text| !text.is_string())).collect()
+    // Each on its own: one that is too deep to be built does not hide the rest, and is counted.
+    let built = blocks
+        .map(|block| serde_json::from_str(block.get()).unwrap_or_else(|_| block.get().into()));
+    built.filter(|block: &Value| block.get("text").is_none_or(|text| !text.is_string())).collect()
 }
 
 /// Some servers put the content list once more, as JSON, into the text.

@@ -1,11 +1,9 @@
 //! From a failure to its answer: fault → audit → envelope.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use faultwire_contract::{
-    Caller, Condition, Contract, Fault, Meta, Outcome, Report, ResultOptions, Session, Stamp,
-    Surface,
+    Caller, Condition, Fault, Meta, Outcome, Report, ResultOptions, Session, Stamp, Surface,
 };
 use serde_json::{Value, json};
 
@@ -15,6 +13,7 @@ use super::{Boundary, Failed};
 use crate::audit::{self, AuditFailed, Digest, Entry, Receipt, Ticket};
 use crate::edge;
 use crate::json::error::{Error, ErrorKind};
+use crate::own_codes;
 
 /// A failure on its way to disk. Its answer is sent afterwards.
 #[must_use = "only its answer tells the client"]
@@ -87,7 +86,7 @@ impl Failed {
         surface: Surface,
     ) -> Pending {
         let Self { mut report, number, mut upstream_code, blocks } = self;
-        boundary.tools.after_failure(&report.code, standing);
+        boundary.tools.after_failure(call, &report.code, standing);
         let undeclared = boundary.is_undeclared(call, &report.code);
         if undeclared {
             boundary.undeclared.fetch_add(1, Ordering::Relaxed);
@@ -237,32 +236,6 @@ impl Answer {
     }
 }
 
-/// The codes that a boundary may answer for any tool, whatever the tool declares (T6).
-#[must_use]
-pub fn own_codes(contract: &Contract) -> BTreeSet<&str> {
-    const OWN: [Condition; 8] = [
-        Condition::InvalidArguments,
-        Condition::Timeout,
-        Condition::Cancelled,
-        Condition::Panic,
-        Condition::AuditFailed,
-        Condition::Internal,
-        Condition::NotReady,
-        Condition::Locked,
-    ];
-    let has_sessions = contract.session.is_some();
-    let of_sessions = |seen: &Condition| matches!(seen, Condition::NotReady | Condition::Locked);
-    let own = OWN.into_iter().filter(|seen| has_sessions || !of_sessions(seen));
-    let codes = own.flat_map(|seen| {
-        let aspects = seen.aspects().iter().copied().map(Some);
-        std::iter::once(None).chain(aspects).map(move |aspect| (seen, aspect))
-    });
-    codes
-        .map(|(seen, aspect)| &*contract.code_for(seen, aspect).id)
-        .chain([&*contract.fallback().id])
-        .collect()
-}
-
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
@@ -275,7 +248,7 @@ impl Boundary {
 
     /// Whether the boundary itself may answer with this code, for any tool.
     fn answers_itself(&self, code: &str) -> bool {
-        own_codes(&self.contract).contains(code)
+        own_codes::of(&self.contract).contains(code)
     }
 
     /// What the boundary knows and the handler did not say.

@@ -11,7 +11,10 @@ use crate::json::error::{Error, ErrorKind};
 const TOOLS_CALL: &str = "tools/call";
 
 /// What is known of a call, all of it optional: `method` (`tools/call`), `tool`, `arguments`,
-/// `request` (its id), `client`, `trace`, `elapsed_ms`, `session`.
+/// `request` (its id), `client`, `trace`, `elapsed_ms`, `session`, and `turn` ([`Standing::turn`] when
+/// it came).
+///
+/// [`Standing::turn`]: super::Standing::turn
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Call {
@@ -23,6 +26,7 @@ pub struct Call {
     pub(super) trace: Option<String>,
     pub(super) elapsed_ms: Option<u64>,
     pub(super) session: Session,
+    pub(super) turn: Option<u64>,
 }
 
 impl Call {

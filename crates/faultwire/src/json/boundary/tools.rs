@@ -46,11 +46,24 @@ impl<T> Lazy<T> {
 
 /// A session of a client: whether it was begun, and whether it is locked (K12).
 #[derive(Default)]
-pub struct Standing(Mutex<SessionState>);
+pub struct Standing(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    session: SessionState,
+    /// How many were begun.
+    begun: u64,
+}
 
 impl Standing {
-    fn with<T>(&self, look: impl FnOnce(&mut SessionState) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many sessions were begun: the `turn` of a call that comes now.
+    #[must_use]
+    pub fn turn(&self) -> u64 {
+        self.with(|state| state.begun)
     }
 }
 
@@ -133,7 +146,7 @@ impl Tools {
             read_only: self.get(tool).is_some_and(|tool| tool.read_only == Some(true)),
             workspace_root: root.or(settings.session.workspace_root.as_ref()).map(String::as_str),
         };
-        let condition = rules.judge(standing.with(|state| *state), &call).err()?;
+        let condition = rules.judge(standing.with(|state| state.session), &call).err()?;
         let message = match condition {
             Condition::NotReady => format!("There is no session; call {} first", rules.begin),
             _ => "The session is locked after a failure; end it or begin a new one".to_owned(),
@@ -143,13 +156,21 @@ impl Tools {
 
     pub(super) fn after_success(&self, call: &Call, standing: &Standing) {
         if let (Some(rules), Some(tool)) = (&self.contract.session, &call.tool) {
-            standing.with(|state| *state = rules.after_success(*state, tool));
+            standing.with(|state| {
+                state.session = rules.after_success(state.session, tool);
+                state.begun += u64::from(*tool == rules.begin);
+            });
         }
     }
 
-    pub(super) fn after_failure(&self, code: &str, standing: &Standing) {
+    /// A call failed with this code. One of a session that is over locks no other.
+    pub(super) fn after_failure(&self, call: &Call, code: &str, standing: &Standing) {
         if let (Some(rules), Some(code)) = (&self.contract.session, self.contract.code(code)) {
-            standing.with(|state| *state = rules.after_failure(*state, code));
+            standing.with(|state| {
+                if call.turn.is_none_or(|turn| turn == state.begun) {
+                    state.session = rules.after_failure(state.session, code);
+                }
+            });
         }
     }
 }
